@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sink takes journal records in order and says which of them are safe at the other side. The
+ * fan-out owns the cursor: it moves only over the contiguous acknowledged prefix. */
+#ifndef WARDER_EXPORTERS_EXPORTER_H
+#define WARDER_EXPORTERS_EXPORTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "userspace/base/err.h"
+#include "userspace/base/str.h"
+
+struct export_record {
+	uint64_t seq;
+	struct str session;
+	struct str id;	 /* stable event id, for dedup at the consumer */
+	struct str kind; /* "exec", "rule.alert", ... */
+	struct str json; /* the record as it stands in the journal */
+};
+
+enum export_result {
+	EXPORT_OK,     /* taken; acknowledged later by `acked` (or at once by sync sinks) */
+	EXPORT_FULL,   /* not taken: offer it again after poll */
+	EXPORT_POISON, /* will never be taken (too large, refused): count it and go on */
+};
+
+struct exporter_config;
+struct exporter; /* a sink instance; each sink embeds it as its first member */
+
+struct exporter_property {
+	const char *name;
+	const char *arg;
+	const char *def; /* default as text; NULL = must be given or empty */
+	const char *help;
+};
+
+struct exporter_class {
+	const char *name; /* "file", "kafka" */
+	const char *doc;
+	const struct exporter_property *properties; /* ends with a NULL name */
+	/* Unknown property: -EINVAL, unless `pass_prefix` matches ("kafka.": any librdkafka setting). */
+	const char *pass_prefix;
+	int (*open)(struct exporter **ret, const struct exporter_config *cfg, struct err *err);
+	enum export_result (*write)(struct exporter *x, const struct export_record *rec);
+	/* Serve the sink for at most `timeout_ms`. Returns the highest seq up to which everything
+	 * written since open is acknowledged (0 = none). */
+	uint64_t (*poll)(struct exporter *x, int timeout_ms);
+	/* Last error in words, "" when healthy. */
+	const char *(*status)(const struct exporter *x);
+	void (*close)(struct exporter *x);
+};
+
+#define EXPORTER_PROPS_MAX 64
+
+struct exporter_config {
+	char name[64]; /* instance name; cursor file is named by it */
+	const struct exporter_class *class;
+	struct {
+		char *key;
+		char *value;
+	} props[EXPORTER_PROPS_MAX];
+	size_t props_n;
+};
+
+struct exporter {
+	const struct exporter_class *class;
+};
+
+extern const struct exporter_class *const exporter_classes[]; /* ends with NULL */
+
+/* "kafka:localhost:9092,topic=events,kafka.compression.type=lz4" or "file:/path/x.jsonl": class, its
+ * main property, then key=value. Unknown class or key: error with a suggestion. */
+int exporter_config_parse(struct exporter_config *cfg, const char *text, struct err *err);
+int exporter_config_set(struct exporter_config *cfg, const char *key, const char *value,
+			struct err *err);
+const char *exporter_config_get(const struct exporter_config *cfg, const char *key);
+void exporter_config_done(struct exporter_config *cfg);
+
+/* ---- fan-out: one thread that reads the journal for all sinks ---- */
+
+struct fanout;
+
+/* Reads records for the fan-out; handed in so that exporters need not know the store. Same returns as
+ * journal_reader_next / _seek. One source per sink: each has its own position. */
+struct export_source {
+	void *arg;
+	int (*next)(void *arg, struct str *ret_rec, uint64_t *ret_seq, struct err *err);
+	int (*seek)(void *arg, uint64_t seq, struct err *err);
+	void (*free)(void *arg);
+};
+typedef int (*export_source_fn)(void *arg, struct export_source *ret, struct err *err);
+
+struct fanout_options {
+	const char *session;
+	int cursor_dirfd; /* where cursors are kept; -1 = nowhere (start at 0) */
+	export_source_fn open_source;
+	void *open_source_arg;
+};
+
+struct fanout_status {
+	char name[64];
+	const char *class_name;
+	uint64_t acked; /* cursor */
+	uint64_t sent;	/* highest seq handed to the sink */
+	uint64_t poison;
+	uint64_t errors;
+	bool up;
+	char text[256]; /* last error */
+};
+
+int fanout_new(struct fanout **ret, const struct fanout_options *opt, struct err *err);
+/* Opens the sink; a sink whose other side is down still opens. Takes what it needs from cfg. */
+int fanout_add(struct fanout *f, const struct exporter_config *cfg, struct err *err);
+/* Start the thread (all signals blocked in it). */
+int fanout_start(struct fanout *f, struct err *err);
+/* New records were committed. Cheap, any thread. */
+void fanout_notify(struct fanout *f);
+/* Wait until every sink has acknowledged `seq`, at most `timeout_ms`. Returns the number of sinks
+ * that have not. */
+int fanout_drain(struct fanout *f, uint64_t seq, int timeout_ms);
+size_t fanout_status(struct fanout *f, struct fanout_status *rows, size_t max);
+void fanout_free(struct fanout *f);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Falco's rule language over our events, with Warder's own keys. Build once, evaluate without
+ * allocating, all matching rules fire. */
+#ifndef WARDER_RULES_RULE_H
+#define WARDER_RULES_RULE_H
+
+#include <stdio.h>
+#include "userspace/event/event.h"
+
+struct ruleset;
+
+enum rule_priority { /* syslog order: lower is graver */
+		     RULE_EMERGENCY,
+		     RULE_ALERT,
+		     RULE_CRITICAL,
+		     RULE_ERROR,
+		     RULE_WARNING,
+		     RULE_NOTICE,
+		     RULE_INFORMATIONAL,
+		     RULE_DEBUG,
+};
+
+enum rule_action { RULE_ACT_ALERT, RULE_ACT_DENY, RULE_ACT_KILL, RULE_ACT_FREEZE, RULE_ACT_HOLD };
+enum rule_scope { RULE_SCOPE_SANDBOX, RULE_SCOPE_PROCESS };
+enum rule_state { RULE_LOADED, RULE_DEGRADED, RULE_REFUSED, RULE_DISABLED };
+
+#define RULE_MATCH_MAX 64 /* rules that can fire on one event; more are counted in `more` */
+
+struct rule_info {
+	const char *name;
+	const char *desc;
+	enum rule_priority priority;
+	enum rule_action action;
+	enum rule_scope scope;
+	enum rule_state state;
+	const char *why; /* degraded: the absent field; refused: the reason */
+	const struct str *tags;
+	size_t tags_n;
+	const struct str *attack;
+	size_t attack_n;
+	const char *file;
+	int line;
+};
+
+struct rule_matches {
+	const struct rule_info *v[RULE_MATCH_MAX];
+	size_t n;
+	size_t more;
+};
+
+/* A rule file error: where, what, and a hint. */
+struct rule_diag {
+	char file[256];
+	int line, col; /* from 1; 0 = whole file */
+	bool warning;
+	char text[512];
+};
+
+typedef void (*rule_diag_fn)(void *arg, const struct rule_diag *d);
+
+/* Empty set; `fn` hears each error and warning (may be NULL). */
+int ruleset_new(struct ruleset **ret, rule_diag_fn fn, void *arg);
+void ruleset_free(struct ruleset *rs);
+/* Files in load order; later ones may override and append. -EINVAL when the file has errors, all of
+ * which went to `fn`; the first one is in `err` as "file:line:col: message". */
+int ruleset_add_file(struct ruleset *rs, const char *path, struct err *err);
+int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, struct err *err);
+/* Bind names, check types, compile. After this the set is read-only and can be shared by threads. */
+int ruleset_compile(struct ruleset *rs, struct err *err);
+
+/* Which rules match. Allocates nothing. Returns the number. */
+size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rule_matches *ret);
+/* The rule's `output` with fields filled in, at most `max` bytes. */
+int rule_format_output(const struct rule_info *r, const struct event *ev, struct buf *out);
+
+/* A bare condition ("kind = exec and proc.exe startswith /tmp/"), for --filter. */
+struct rule_filter;
+int rule_filter_new(struct rule_filter **ret, struct str text, struct err *err);
+void rule_filter_free(struct rule_filter *f);
+bool rule_filter_match(const struct rule_filter *f, const struct event *ev);
+
+size_t ruleset_count(const struct ruleset *rs);
+const struct rule_info *ruleset_get(const struct ruleset *rs, size_t i);
+/* Lower-case hex SHA-256 over the sources in load order. */
+const char *ruleset_hash(const struct ruleset *rs);
+/* Push-down: escape types (bit n = enum wire_escape_type n) that some enabled kill rule kills for
+ * whatever process does it: provably implied by the rule's condition. */
+uint64_t ruleset_kernel_kill_escapes(const struct ruleset *rs);
+const char *rule_priority_name(enum rule_priority p);
+const char *rule_action_name(enum rule_action a);
+/* The default packs, built into the binary. */
+struct rule_pack {
+	const char *name;
+	struct str text;
+};
+extern const struct rule_pack rule_packs[];
+extern const size_t rule_packs_n;
+
+#endif

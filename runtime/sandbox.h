@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launching and holding a sandbox. spec (what was asked) -> plan (pure, printable) -> sandbox. Runs as
+ * root; knows nothing of events, rules or the journal: what happens is told in struct sandbox_report. */
+#ifndef WARDER_RUNTIME_SANDBOX_H
+#define WARDER_RUNTIME_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include "userspace/base/err.h"
+
+#define SANDBOX_MOUNTS_MAX 64
+#define SANDBOX_ENV_MAX	   256
+#define SANDBOX_NAME_MAX   63
+
+enum sandbox_net { SANDBOX_NET_NONE, SANDBOX_NET_HOST };
+
+struct sandbox_bind {
+	const char *source;
+	const char *target;
+	bool writable;
+};
+
+struct sandbox_limits {
+	uint64_t memory;     /* bytes; 0 = none */
+	uint64_t pids;	     /* 0 = none */
+	uint64_t cpu_milli;  /* thousandths of a CPU; 0 = none */
+	uint64_t timeout_ns; /* wall; 0 = none */
+	uint64_t tmp_bytes;  /* size of each private tmpfs */
+	uint64_t disk;	     /* size of the workspace tmpfs */
+	uint64_t nofile;
+	uint64_t fsize; /* 0 = none */
+};
+
+/* What the operator asked for. Strings are borrowed and must outlive the plan. */
+struct sandbox_spec {
+	const char *backend; /* "ns" */
+	const char *session; /* ULID: names cgroup and state */
+	const char *name;
+	const char *tenant;
+	char *const *argv;		  /* NULL-terminated */
+	const char *env[SANDBOX_ENV_MAX]; /* "K=V", added to the defaults */
+	size_t env_n;
+	struct sandbox_bind binds[SANDBOX_MOUNTS_MAX];
+	size_t binds_n;
+	const char *workspace; /* host directory to use as /workspace; NULL = private tmpfs */
+	const char *cwd;       /* NULL = /workspace */
+	enum sandbox_net net;
+	struct sandbox_limits limits;
+};
+
+/* Hardened defaults. */
+void sandbox_spec_defaults(struct sandbox_spec *spec);
+
+struct sandbox_plan;
+
+/* Checks the spec against this host, decides every mount, limit, id and filter. Changes nothing. */
+int sandbox_plan_new(struct sandbox_plan **ret, const struct sandbox_spec *spec, struct err *err);
+void sandbox_plan_free(struct sandbox_plan *p);
+/* The plan as JSON for --dry-run and as text for people. */
+int sandbox_plan_print(const struct sandbox_plan *p, bool json, FILE *out);
+/* Lower-case hex SHA-256 of the JSON form without session id. */
+const char *sandbox_plan_hash(const struct sandbox_plan *p);
+/* Layers that this host cannot give, by name ("limit.memory", "landlock", ...). */
+size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **ret);
+
+struct sandbox;
+
+/* Make the cgroups (v2 leaf, own v1 directories on hybrid hosts) and the network namespace. Nothing
+ * runs yet; whoever watches registers sandbox_cgroup_fd before sandbox_start. */
+int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct err *err);
+int sandbox_cgroup_fd(const struct sandbox *s); /* O_DIRECTORY on the v2 leaf */
+uint64_t sandbox_cgroup_id(const struct sandbox *s);
+int sandbox_kill_fd(const struct sandbox *s);	/* cgroup.kill, open for writing: "1" kills all */
+int sandbox_freeze_fd(const struct sandbox *s); /* cgroup.freeze */
+int sandbox_events_fd(const struct sandbox *s); /* cgroup.events: POLLPRI on change, "populated" */
+
+/* clone3 into the cgroup, set up, run the payload with these three descriptors. Returns when the
+ * payload's exec succeeded or failed: -ENOENT / -EACCES / -ENOEXEC of the command (exit 127 / 126),
+ * any other failure is ours (exit 125) and nothing is left behind. */
+int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err);
+/* Readable when init has something to say or has gone. */
+int sandbox_fd(const struct sandbox *s);
+
+enum sandbox_state { SANDBOX_RUNNING, SANDBOX_EXITED };
+
+struct sandbox_result {
+	int exit_code; /* payload's code, or 128 + signal */
+	int signal;    /* that ended the payload; 0 = none */
+	bool timed_out;
+	uint64_t cpu_usec, mem_peak, pids_peak;
+	uint64_t oom_kills;   /* from the memory controller */
+	uint64_t pids_denied; /* forks refused by pids.max */
+};
+
+/* Read what init says. SANDBOX_EXITED: the payload has ended (others may still run). -errno when the
+ * sandbox died without saying how (killed as a whole): treat as ended by SIGKILL. */
+int sandbox_dispatch(struct sandbox *s);
+/* Forward a signal to the payload's process group. */
+int sandbox_signal(struct sandbox *s, int sig);
+/* Kill everything (cgroup.kill), wait until empty, at most timeout_ms. */
+int sandbox_kill(struct sandbox *s, int timeout_ms);
+/* Usage and how the payload ended; valid after SANDBOX_EXITED or sandbox_kill. */
+void sandbox_result(struct sandbox *s, struct sandbox_result *ret);
+/* Kill what is left, remove cgroups, namespaces and state. */
+void sandbox_free(struct sandbox *s);
+
+/* For doctor: what the launcher needs, one row each; same meaning as capture_feature. */
+struct sandbox_feature {
+	const char *name;
+	const char *what;
+	bool ok, required;
+	char detail[160];
+};
+size_t sandbox_features(struct sandbox_feature *rows, size_t max);
+
+/* Remove cgroups of ours that no process and no live warder belongs to. Returns the number. */
+int sandbox_sweep(struct err *err);
+
+#endif

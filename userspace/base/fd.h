@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole reads and writes, and files that appear complete or not at all. */
+#ifndef WARDER_BASE_FD_H
+#define WARDER_BASE_FD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "userspace/base/buf.h"
+
+/* All n bytes or an error; restarts on EINTR and short writes. */
+int fd_write_all(int fd, const void *p, size_t n);
+/* Up to n bytes, fewer only at end of file. Returns the count. */
+ssize_t fd_read_full(int fd, void *p, size_t n);
+/* The rest of a file, at most b->max bytes (-EFBIG beyond). */
+int fd_read_rest(int fd, struct buf *b);
+/* A whole file of at most `max` bytes; a NUL is put behind it, not counted. -EFBIG beyond. */
+int file_read_at(int dirfd, const char *path, size_t max, char **ret_text, size_t *ret_n);
+/* One value written to a kernel file (cgroup, sysctl). */
+int file_write_at(int dirfd, const char *path, const char *text);
+/* Write temporary, fsync, rename, fsync the directory. */
+int file_replace_at(int dirfd, const char *name, const void *p, size_t n, mode_t mode);
+/* mkdir -p; existing directories are fine. */
+int dir_make_all(const char *path, mode_t mode);
+
+#endif

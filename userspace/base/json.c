@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/base/json.h"
+
+#include <string.h>
+
+static const char DIGIT_PAIRS[] = "00010203040506070809"
+				  "10111213141516171819"
+				  "20212223242526272829"
+				  "30313233343536373839"
+				  "40414243444546474849"
+				  "50515253545556575859"
+				  "60616263646566676869"
+				  "70717273747576777879"
+				  "80818283848586878889"
+				  "90919293949596979899";
+
+/* What a byte needs inside a string: 0 nothing, 'u' \u00XX, 1 start of a multi-byte sequence, else
+ * the letter behind the backslash. DEL is escaped too: terminals act on it. */
+static const unsigned char ESCAPE[256] = {
+	['\b'] = 'b',	   ['\t'] = 't',  ['\n'] = 'n',	     ['\f'] = 'f',    ['\r'] = 'r',
+	['"'] = '"',	   ['\\'] = '\\', [0] = 'u',	     [1 ... 7] = 'u', [11] = 'u',
+	[14 ... 31] = 'u', [127] = 'u',	  [128 ... 255] = 1,
+};
+
+void json_init(struct json *j, struct buf *out)
+{
+	*j = (struct json){ .out = out };
+	j->first[0] = true;
+}
+
+static void before_value(struct json *j)
+{
+	if (j->after_key) {
+		j->after_key = false;
+		return;
+	}
+	if (!j->first[j->depth])
+		buf_addc(j->out, ',');
+	j->first[j->depth] = false;
+}
+
+static void open_level(struct json *j, char c)
+{
+	before_value(j);
+	buf_addc(j->out, c);
+	if (j->depth < JSON_DEPTH_MAX)
+		j->depth++;
+	else
+		j->out->failed = true;
+	j->first[j->depth] = true;
+}
+
+static void close_level(struct json *j, char c)
+{
+	buf_addc(j->out, c);
+	if (j->depth)
+		j->depth--;
+}
+
+void json_object_begin(struct json *j)
+{
+	open_level(j, '{');
+}
+
+void json_object_end(struct json *j)
+{
+	close_level(j, '}');
+}
+
+void json_array_begin(struct json *j)
+{
+	open_level(j, '[');
+}
+
+void json_array_end(struct json *j)
+{
+	close_level(j, ']');
+}
+
+void json_key(struct json *j, const char *key)
+{
+	size_t n = strlen(key);
+	struct buf *b = j->out;
+
+	if (buf_reserve(b, n + 4) < 0)
+		return;
+	if (!j->first[j->depth])
+		b->p[b->n++] = ',';
+	j->first[j->depth] = false;
+	b->p[b->n++] = '"';
+	memcpy(b->p + b->n, key, n);
+	b->n += n;
+	b->p[b->n++] = '"';
+	b->p[b->n++] = ':';
+	j->after_key = true;
+}
+
+void json_key_str(struct json *j, struct str key)
+{
+	json_str(j, key);
+	buf_addc(j->out, ':');
+	j->after_key = true;
+}
+
+/* Length of the well-formed sequence at p (RFC 3629 table 3-7), 0 when there is none. */
+static size_t utf8_sequence(const unsigned char *p, size_t n)
+{
+	unsigned char c = p[0];
+
+	if (c < 0x80)
+		return 1;
+	if (c < 0xc2 || c > 0xf4)
+		return 0;
+	if (c < 0xe0)
+		return n >= 2 && (p[1] & 0xc0) == 0x80 ? 2 : 0;
+	if (c < 0xf0) {
+		if (n < 3 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80)
+			return 0;
+		if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f))
+			return 0;
+		return 3;
+	}
+	if (n < 4 || (p[1] & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80 || (p[3] & 0xc0) != 0x80)
+		return 0;
+	if ((c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return 4;
+}
+
+bool utf8_is_valid(struct str s)
+{
+	const unsigned char *p = (const unsigned char *)s.p;
+	size_t i = 0;
+
+	while (i < s.n) {
+		size_t k = utf8_sequence(p + i, s.n - i);
+
+		if (!k)
+			return false;
+		i += k;
+	}
+	return true;
+}
+
+/* Writes the escaped form of s at d, which has room for 6 bytes an input byte. */
+static char *escape_into(char *d, struct str s, bool *valid)
+{
+	static const char hex[] = "0123456789abcdef";
+	const unsigned char *p = (const unsigned char *)s.p;
+	size_t i = 0, k;
+
+	while (i < s.n) {
+		unsigned char c = p[i], e = ESCAPE[c];
+
+		if (!e) {
+			*d++ = (char)c;
+			i++;
+		} else if (e == 1) {
+			k = utf8_sequence(p + i, s.n - i);
+			if (k) {
+				memcpy(d, p + i, k);
+				d += k;
+				i += k;
+			} else {
+				memcpy(d, "\xef\xbf\xbd", 3);
+				d += 3;
+				i++;
+				*valid = false;
+			}
+		} else if (e == 'u') {
+			memcpy(d, "\\u00", 4);
+			d[4] = hex[c >> 4];
+			d[5] = hex[c & 15];
+			d += 6;
+			i++;
+		} else {
+			*d++ = '\\';
+			*d++ = (char)e;
+			i++;
+		}
+	}
+	return d;
+}
+
+bool json_str(struct json *j, struct str s)
+{
+	struct buf *b = j->out;
+	bool valid = true;
+	size_t done = 0;
+
+	before_value(j);
+	buf_addc(b, '"');
+	while (done < s.n) { /* in pieces: worst-case room is six times the input */
+		struct str piece = { s.p + done, s.n - done };
+
+		if (piece.n > 4096) {
+			piece.n = 4096;
+			/* never cut inside a UTF-8 sequence */
+			for (int k = 0; k < 3 && ((unsigned char)piece.p[piece.n] & 0xc0) == 0x80;
+			     k++)
+				piece.n--;
+		}
+		if (buf_reserve(b, piece.n * 6) < 0)
+			return valid;
+		b->n = (size_t)(escape_into(b->p + b->n, piece, &valid) - b->p);
+		done += piece.n;
+	}
+	buf_addc(b, '"');
+	return valid;
+}
+
+void json_strz(struct json *j, const char *z)
+{
+	json_str(j, str_from(z));
+}
+
+void json_u64(struct json *j, uint64_t v)
+{
+	char tmp[20], *p = tmp + sizeof(tmp);
+
+	while (v >= 100) {
+		p -= 2;
+		memcpy(p, DIGIT_PAIRS + (v % 100) * 2, 2);
+		v /= 100;
+	}
+	if (v >= 10) {
+		p -= 2;
+		memcpy(p, DIGIT_PAIRS + v * 2, 2);
+	} else {
+		*--p = (char)('0' + v);
+	}
+	before_value(j);
+	buf_add(j->out, p, (size_t)(tmp + sizeof(tmp) - p));
+}
+
+void json_i64(struct json *j, int64_t v)
+{
+	if (v >= 0) {
+		json_u64(j, (uint64_t)v);
+		return;
+	}
+	before_value(j);
+	buf_addc(j->out, '-');
+	j->after_key = true; /* the digits belong to the same value */
+	json_u64(j, -(uint64_t)v);
+}
+
+void json_bool(struct json *j, bool v)
+{
+	before_value(j);
+	buf_addz(j->out, v ? "true" : "false");
+}
+
+void json_null(struct json *j)
+{
+	before_value(j);
+	buf_addz(j->out, "null");
+}
+
+void json_raw(struct json *j, struct str s)
+{
+	before_value(j);
+	buf_add(j->out, s.p, s.n);
+}
+
+void json_base64(struct json *j, struct str s)
+{
+	static const char set[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *p = (const unsigned char *)s.p;
+	struct buf *b = j->out;
+	char *d;
+
+	before_value(j);
+	if (buf_reserve(b, (s.n / 3 + 1) * 4 + 2) < 0)
+		return;
+	d = b->p + b->n;
+	*d++ = '"';
+	for (size_t i = 0; i < s.n; i += 3) {
+		unsigned v = (unsigned)p[i] << 16;
+
+		if (i + 1 < s.n)
+			v |= (unsigned)p[i + 1] << 8;
+		if (i + 2 < s.n)
+			v |= p[i + 2];
+		*d++ = set[v >> 18];
+		*d++ = set[v >> 12 & 63];
+		*d++ = i + 1 < s.n ? set[v >> 6 & 63] : '=';
+		*d++ = i + 2 < s.n ? set[v & 63] : '=';
+	}
+	*d++ = '"';
+	b->n = (size_t)(d - b->p);
+}

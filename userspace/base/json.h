@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streaming JSON writer (RFC 8259) for hostile bytes: output is always valid UTF-8, whatever goes
+ * in. Writes into a struct buf; commas and nesting are kept by the writer. */
+#ifndef WARDER_BASE_JSON_H
+#define WARDER_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "userspace/base/buf.h"
+#include "userspace/base/str.h"
+
+#define JSON_DEPTH_MAX 16
+
+struct json {
+	struct buf *out;
+	uint8_t depth;
+	bool first[JSON_DEPTH_MAX + 1]; /* no member written yet at this depth */
+	bool after_key;
+};
+
+void json_init(struct json *j, struct buf *out);
+void json_object_begin(struct json *j);
+void json_object_end(struct json *j);
+void json_array_begin(struct json *j);
+void json_array_end(struct json *j);
+/* `key` must be plain ASCII that needs no escaping: keys are ours, never the sandbox's. */
+void json_key(struct json *j, const char *key);
+/* A key from outside, escaped. */
+void json_key_str(struct json *j, struct str key);
+/* Bytes that are not UTF-8 come out as U+FFFD; returns false when that happened. */
+bool json_str(struct json *j, struct str s);
+void json_strz(struct json *j, const char *z);
+void json_u64(struct json *j, uint64_t v);
+void json_i64(struct json *j, int64_t v);
+void json_bool(struct json *j, bool v);
+void json_null(struct json *j);
+/* Text that is JSON already. */
+void json_raw(struct json *j, struct str s);
+void json_base64(struct json *j, struct str bytes);
+
+/* Is it well-formed UTF-8 (RFC 3629: no overlongs, no surrogates)? */
+bool utf8_is_valid(struct str s);
+
+#endif

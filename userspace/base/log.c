@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static enum log_level max_level = LOG_INFO;
+static const char *log_prefix = "warder";
+
+static const struct {
+	const char *word;
+	const char *colour;
+} LEVELS[] = {
+	[LOG_ERROR] = { "error: ", "\033[1;31m" },
+	[LOG_WARN] = { "warning: ", "\033[1;33m" },
+	[LOG_INFO] = { "", "" },
+	[LOG_DEBUG] = { "debug: ", "\033[2m" },
+};
+
+void log_set_level(enum log_level level)
+{
+	max_level = level;
+}
+
+void log_set_prefix(const char *prefix)
+{
+	log_prefix = prefix;
+}
+
+void log_msg(enum log_level level, const char *fmt, ...)
+{
+	static int colour = -1;
+	char line[2048];
+	va_list ap;
+
+	if (level > max_level)
+		return;
+	if (colour < 0)
+		colour = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	/* Text can quote bytes from the sandbox: keep them from driving the terminal. */
+	for (char *p = line; *p; p++)
+		if (((unsigned char)*p < 32 && *p != '\n' && *p != '\t') || *p == 127)
+			*p = '?';
+	if (colour && LEVELS[level].colour[0])
+		fprintf(stderr, "%s: %s%s\033[0m%s\n", log_prefix, LEVELS[level].colour,
+			LEVELS[level].word, line);
+	else
+		fprintf(stderr, "%s: %s%s\n", log_prefix, LEVELS[level].word, line);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where records come from: the kernel's rings, a recorded file, the launcher's socket. All end in
+ * the same callback. Only capture/ includes generated skeletons. */
+#ifndef WARDER_CAPTURE_CAPTURE_H
+#define WARDER_CAPTURE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "bpf/abi/maps.h"
+#include "bpf/abi/wire.h"
+#include "userspace/base/buf.h"
+#include "userspace/base/err.h"
+
+/* ---- what this kernel gives ---- */
+
+struct capture_feature {
+	const char *name; /* "btf", "ringbuf", "tp_btf", "fmod_ret", "cgroup_connect4", ... */
+	const char *what; /* one line for a person */
+	bool ok;
+	bool required;	  /* Warder cannot watch without it */
+	char detail[160]; /* why not, and how to get it; or what was found */
+};
+
+struct capture_family_state {
+	const char *name; /* probe family: process file net dns oom escape lineage */
+	const char *hook; /* what serves it on this host */
+	bool ok;
+	char detail[160];
+};
+
+/* Asks the kernel by load + attach, not by version. Fills up to `max` rows, returns the number. Needs
+ * root for true answers; without it the rows say so. */
+size_t capture_features(struct capture_feature *rows, size_t max);
+
+/* ---- the kernel's rings ---- */
+
+struct capture;
+
+struct capture_options {
+	size_t urgent_bytes; /* power of two; 0 = 2 MiB */
+	size_t bulk_bytes;   /* power of two; 0 = 8 MiB */
+	bool quiet_libbpf;   /* keep libbpf's own messages out of stderr */
+};
+
+/* Load and attach everything. Needs root; errors name what is missing and how to get it. Call
+ * before fork: the rings are mapped shared and can be drained by an unprivileged child. */
+int capture_open(struct capture **ret, const struct capture_options *opt, struct err *err);
+void capture_close(struct capture *c);
+
+/* Root only. Register a sandbox before its first instruction: entry in `sandboxes` and the cgroup
+ * programs on its leaf. `cgroup_fd` is an open directory of the v2 hierarchy. */
+int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cfg, struct err *err);
+int capture_unwatch(struct capture *c, int cgroup_fd);
+
+/* Families with their hook, for doctor and `degraded`. */
+size_t capture_families(const struct capture *c, struct capture_family_state *rows, size_t max);
+const char *capture_tier(const struct capture *c); /* "full" or "portable" */
+
+/* Readable when a record was woken for; poll with a timeout of CAPTURE_TICK_MS besides, since bulk
+ * records do not wake. */
+#define CAPTURE_TICK_MS 5
+int capture_fd(const struct capture *c);
+
+typedef int (*capture_fn)(void *arg, const void *rec, size_t len);
+
+/* Drain both rings, hand out records in order of time: what lies within the reorder window (500 us
+ * before this call) is kept for the next one. `flush`: hand out everything (no producer is left).
+ * Returns the number handed out, or the first negative result of `fn`. Sets *ret_held to the number
+ * kept back (call again within 1 ms when not 0). */
+int capture_drain(struct capture *c, bool flush, capture_fn fn, void *arg, size_t *ret_held);
+
+struct capture_gap {
+	uint32_t sandbox; /* 0 = not known */
+	uint16_t kind;	  /* enum wire_kind; 0 = any */
+	uint64_t count;
+	uint64_t first_ts, last_ts; /* CLOCK_BOOTTIME ns */
+};
+
+/* New losses since the last call. Needs no privilege (counters are mapped). */
+size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max);
+
+struct capture_stats {
+	uint64_t records, bytes, late; /* late: came after a younger one had been handed out */
+	uint64_t ring_used[WIRE_RING_COUNT], ring_size[WIRE_RING_COUNT];
+	uint64_t fails[FAIL_SITE_COUNT];
+};
+void capture_stats(struct capture *c, struct capture_stats *ret);
+
+/* ---- recorded records ---- */
+
+/* File of wire records behind the 16-byte header "WARDERREC1\n" + NULs. */
+int record_file_begin(FILE *f);
+int record_file_write(FILE *f, const void *rec, size_t len);
+/* Calls `fn` for each record; -EBADMSG names the offset in err. */
+int record_file_replay(FILE *f, capture_fn fn, void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adds what the record alone does not say: session, wall time, the process's exe and argv from its
+ * exec, its ancestors, names from DNS answers, dropped binaries. Missing = absent, never guessed. */
+#ifndef WARDER_ENRICH_ENRICH_H
+#define WARDER_ENRICH_ENRICH_H
+
+#include "userspace/event/event.h"
+
+struct enrich;
+
+struct enrich_session {
+	uint32_t sandbox_id; /* wire_hdr.sandbox */
+	const char *session; /* ULID; copied */
+	const char *name;    /* sandbox name; copied */
+	const char *tenant;  /* NULL = none */
+	const char *host;
+	uint64_t memory_limit;	/* bytes, 0 = none: goes into oom events as limit.value */
+	int64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_BOOTTIME at start */
+};
+
+struct enrich_limits {
+	size_t processes;   /* per sandbox; 0 = 16384 */
+	size_t dns_entries; /* per sandbox; 0 = 4096 */
+	size_t files;	    /* written inodes remembered per sandbox; 0 = 16384 */
+};
+
+struct enrich_stats {
+	uint64_t sandboxes, processes, dns_entries, files, evicted;
+};
+
+int enrich_new(struct enrich **ret, const struct enrich_limits *limits);
+void enrich_free(struct enrich *e);
+int enrich_session_add(struct enrich *e, const struct enrich_session *s);
+/* Forget the sandbox and everything learned about it. */
+void enrich_session_remove(struct enrich *e, uint32_t sandbox_id);
+/* Fill slots of `ev` and learn from it. Strings put into ev live in its arena. -ENOENT: no such
+ * sandbox. Does not set SEQ and ID: the journal's owner does. */
+int enrich_apply(struct enrich *e, struct event *ev);
+void enrich_stats(const struct enrich *e, struct enrich_stats *ret);
+
+#endif

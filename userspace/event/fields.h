@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schema: one row a field. The enum, JSON, rule fields, `warder fields`, OCSF/ECS/CEF and the man
+ * page come from these rows. Rows with the same prefix stand together: JSON nests by the dot.
+ * Columns: id, name, type, families in which it may appear, doc. */
+#ifndef WARDER_EVENT_FIELDS_H
+#define WARDER_EVENT_FIELDS_H
+
+/* A field's slot type. */
+enum field_type {
+	FT_STR, /* bytes; not always UTF-8 */
+	FT_U64,
+	FT_I64,
+	FT_BOOL,
+	FT_TIME,      /* u64, ns since the epoch; RFC 3339 in JSON */
+	FT_HEX,	      /* u64, "0x..." in JSON */
+	FT_IP,	      /* struct ip_addr */
+	FT_STRLIST,   /* struct str array */
+	FT_ANCESTORS, /* struct event_ancestor array */
+	FT_ANSWERS,   /* struct event_dns_answer array */
+};
+
+/* Families, as in WIRE_KINDS; ALL = every kind. */
+#define FAM_PROC    0x001
+#define FAM_FILE    0x002
+#define FAM_NET	    0x004
+#define FAM_DNS	    0x008
+#define FAM_LIMIT   0x010
+#define FAM_ESCAPE  0x020
+#define FAM_SESSION 0x040
+#define FAM_RULE    0x080
+#define FAM_AGENT   0x100
+#define FAM_ALL	    0x1ff
+#define FAM_KERNEL  (FAM_PROC | FAM_FILE | FAM_NET | FAM_DNS | FAM_LIMIT | FAM_ESCAPE)
+#define FAM_SUBJECT (FAM_KERNEL | FAM_RULE) /* kinds with a process */
+
+/* clang-format off */
+#define EVENT_FIELDS(X)                                                                            \
+	X(V, "v", FT_U64, FAM_ALL, "schema version")                                               \
+	X(ID, "id", FT_STR, FAM_ALL, "stable id: session and sequence; equal ids are one event")   \
+	X(SEQ, "seq", FT_U64, FAM_ALL, "position in the session's journal, without holes")         \
+	X(TIME, "time", FT_TIME, FAM_ALL, "wall-clock time of the event")                          \
+	X(MONO, "mono", FT_U64, FAM_ALL, "nanoseconds since boot (CLOCK_BOOTTIME)")                \
+	X(KIND, "kind", FT_STR, FAM_ALL, "event kind")                                             \
+	X(VANTAGE, "vantage", FT_STR, FAM_ALL, "who saw it: kernel, guest, runtime or agent")      \
+	X(SESSION, "session", FT_STR, FAM_ALL, "session id (ULID)")                                \
+	X(SANDBOX, "sandbox", FT_STR, FAM_ALL, "name of the sandbox")                              \
+	X(TENANT, "tenant", FT_STR, FAM_ALL, "tenant the session belongs to")                      \
+	X(HOST, "host", FT_STR, FAM_ALL, "name of the host")                                       \
+	X(OUTCOME, "outcome", FT_STR, FAM_SUBJECT, "success, failure, denied or pending")          \
+	X(ERRNO, "errno", FT_STR, FAM_SUBJECT, "name of the error when outcome is not success")    \
+	X(SYSCALL, "syscall", FT_STR, FAM_KERNEL, "system call that did it")                       \
+	X(TOCTOU, "toctou", FT_BOOL, FAM_KERNEL,                                                   \
+	  "a string came from user memory: could be forged")                                       \
+	X(TRUNCATED, "truncated", FT_BOOL, FAM_KERNEL,                                             \
+	  "something in the event was cut at a limit")                                             \
+	X(DEGRADED, "degraded", FT_STRLIST, FAM_ALL, "what could not be seen, by probe family")    \
+	X(PROC_PID, "proc.pid", FT_U64, FAM_SUBJECT, "process id on the host")                     \
+	X(PROC_TID, "proc.tid", FT_U64, FAM_SUBJECT, "thread id on the host")                      \
+	X(PROC_NSPID, "proc.nspid", FT_U64, FAM_SUBJECT, "process id inside the sandbox")          \
+	X(PROC_PPID, "proc.ppid", FT_U64, FAM_SUBJECT, "parent's process id on the host")          \
+	X(PROC_UID, "proc.uid", FT_U64, FAM_SUBJECT, "effective user id on the host")              \
+	X(PROC_GID, "proc.gid", FT_U64, FAM_SUBJECT, "effective group id on the host")             \
+	X(PROC_RUID, "proc.ruid", FT_U64, FAM_PROC, "real user id on the host")                    \
+	X(PROC_LOGINUID, "proc.loginuid", FT_I64, FAM_PROC, "audit login uid; -1 = not set")       \
+	X(PROC_COMM, "proc.comm", FT_STR, FAM_SUBJECT, "kernel's 15-byte task name")               \
+	X(PROC_EXE, "proc.exe", FT_STR, FAM_SUBJECT, "resolved path of the running executable")    \
+	X(PROC_SCRIPT, "proc.script", FT_STR, FAM_PROC, "script, when exe is its interpreter")     \
+	X(PROC_ARGS, "proc.args", FT_STRLIST, FAM_SUBJECT, "argument vector, argv[0] included")    \
+	X(PROC_ARGC, "proc.argc", FT_U64, FAM_PROC, "number of arguments")                         \
+	X(PROC_ARGS_LEN, "proc.args_len", FT_U64, FAM_PROC, "bytes of argv, NULs included")        \
+	X(PROC_ARGS_TRUNCATED, "proc.args_truncated", FT_BOOL, FAM_SUBJECT, "argv was cut")        \
+	X(PROC_CWD, "proc.cwd", FT_STR, FAM_SUBJECT, "working directory at exec")                  \
+	X(PROC_START, "proc.start", FT_U64, FAM_SUBJECT, "start, ns since boot; with pid unique")  \
+	X(PROC_TTY, "proc.tty", FT_STR, FAM_PROC, "controlling terminal")                          \
+	X(PROC_STDIN, "proc.stdin", FT_STR, FAM_PROC, "type of fd 0: tty pipe socket file none")   \
+	X(PROC_CAPS, "proc.caps", FT_HEX, FAM_PROC, "effective capabilities")                      \
+	X(PROC_CAPS_PERMITTED, "proc.caps_permitted", FT_HEX, FAM_PROC, "permitted capabilities")  \
+	X(PROC_EXE_INO, "proc.exe_ino", FT_U64, FAM_PROC, "inode of the executable")               \
+	X(PROC_EXE_DEV, "proc.exe_dev", FT_STR, FAM_PROC, "device of the executable, major:minor") \
+	X(PROC_MEMFD, "proc.memfd", FT_BOOL, FAM_PROC, "executable is a memfd: fileless")          \
+	X(PROC_DELETED, "proc.deleted", FT_BOOL, FAM_PROC, "executable has no name left")          \
+	X(PROC_DROPPED, "proc.dropped", FT_BOOL, FAM_PROC,                                         \
+	  "executable was written in the sandbox")                                                 \
+	X(PROC_SETUID, "proc.setuid", FT_BOOL, FAM_PROC, "exec raised privilege (secureexec)")     \
+	X(PROC_PEXE, "proc.pexe", FT_STR, FAM_SUBJECT, "executable of the parent")                 \
+	X(PROC_PCOMM, "proc.pcomm", FT_STR, FAM_SUBJECT, "task name of the parent")                \
+	X(PROC_PARGS, "proc.pargs", FT_STRLIST, FAM_PROC, "argument vector of the parent")         \
+	X(PROC_ANCESTORS, "proc.ancestors", FT_ANCESTORS, FAM_SUBJECT,                             \
+	  "parent first, to the sandbox's pid 1")                                                  \
+	X(CHILD_PID, "child.pid", FT_U64, FAM_PROC, "pid of the new process on the host")          \
+	X(CHILD_NSPID, "child.nspid", FT_U64, FAM_PROC, "pid of the new process in the sandbox")   \
+	X(CHILD_START, "child.start", FT_U64, FAM_PROC, "start of the new process, ns since boot") \
+	X(CHILD_FLAGS, "child.flags", FT_HEX, FAM_PROC, "clone flags")                             \
+	X(EXIT_CODE, "exit.code", FT_U64, FAM_PROC | FAM_SESSION, "exit code")                     \
+	X(EXIT_SIGNAL, "exit.signal", FT_STR, FAM_PROC | FAM_SESSION, "signal that ended it")      \
+	X(EXIT_CORE, "exit.core", FT_BOOL, FAM_PROC, "core was dumped")                            \
+	X(EXIT_UTIME, "exit.utime_ns", FT_U64, FAM_PROC, "user CPU time")                          \
+	X(EXIT_STIME, "exit.stime_ns", FT_U64, FAM_PROC, "system CPU time")                        \
+	X(SIGNAL_NAME, "signal.name", FT_STR, FAM_PROC, "signal sent")                             \
+	X(SIGNAL_TARGET, "signal.target", FT_U64, FAM_PROC, "pid of the receiver")                 \
+	X(FILE_PATH, "file.path", FT_STR, FAM_FILE, "absolute path as the sandbox sees it")        \
+	X(FILE_NAME, "file.name", FT_STR, FAM_FILE, "last component of the path")                  \
+	X(FILE_OLD_PATH, "file.old_path", FT_STR, FAM_FILE,                                        \
+	  "rename: path before; link: existing name")                                              \
+	X(FILE_RAW_PATH, "file.raw_path", FT_STR, FAM_FILE,                                        \
+	  "string that the caller passed, when other")                                             \
+	X(FILE_FLAGS, "file.flags", FT_STRLIST, FAM_FILE, "open flags by name")                    \
+	X(FILE_WRITE, "file.write", FT_BOOL, FAM_FILE, "opened for writing")                       \
+	X(FILE_CREATED, "file.created", FT_BOOL, FAM_FILE, "O_CREAT was given")                    \
+	X(FILE_MODE, "file.mode", FT_U64, FAM_FILE, "mode of the object, decimal")                 \
+	X(FILE_TYPE, "file.type", FT_STR, FAM_FILE,                                                \
+	  "regular directory symlink char block fifo socket")                                      \
+	X(FILE_FD, "file.fd", FT_I64, FAM_FILE, "file descriptor returned")                        \
+	X(FILE_INO, "file.ino", FT_U64, FAM_FILE, "inode number")                                  \
+	X(FILE_DEV, "file.dev", FT_STR, FAM_FILE, "device, major:minor")                           \
+	X(FILE_BYTES, "file.bytes", FT_U64, FAM_FILE, "bytes written")                             \
+	X(FILE_OP, "file.op", FT_STR, FAM_FILE,                                                    \
+	  "attr: chmod chown setxattr truncate; link: hard symbolic")                              \
+	X(FILE_UID, "file.uid", FT_U64, FAM_FILE, "owner given to chown")                          \
+	X(FILE_GID, "file.gid", FT_U64, FAM_FILE, "group given to chown")                          \
+	X(FILE_DELETED, "file.deleted", FT_BOOL, FAM_FILE, "the file had no name left")            \
+	X(FILE_UNREACHABLE, "file.unreachable", FT_BOOL, FAM_FILE, "outside the process's root")   \
+	X(NET_FAMILY, "net.family", FT_STR, FAM_NET | FAM_DNS,                                     \
+	  "inet inet6 unix vsock netlink ...")                                                     \
+	X(NET_PROTO, "net.proto", FT_STR, FAM_NET | FAM_DNS, "tcp udp icmp raw unix")              \
+	X(NET_SRC_IP, "net.src.ip", FT_IP, FAM_NET | FAM_DNS, "local address")                     \
+	X(NET_SRC_PORT, "net.src.port", FT_U64, FAM_NET | FAM_DNS, "local port")                   \
+	X(NET_DST_IP, "net.dst.ip", FT_IP, FAM_NET | FAM_DNS, "remote address")                    \
+	X(NET_DST_PORT, "net.dst.port", FT_U64, FAM_NET | FAM_DNS, "remote port")                  \
+	X(NET_DST_NAME, "net.dst.name", FT_STR, FAM_NET, "name that this sandbox resolved to it")  \
+	X(NET_UNRESOLVED, "net.unresolved", FT_BOOL, FAM_NET,                                      \
+	  "address came from no DNS answer seen")                                                  \
+	X(NET_PATH, "net.path", FT_STR, FAM_NET, "unix socket path; @name = abstract")             \
+	X(NET_COOKIE, "net.cookie", FT_U64, FAM_NET | FAM_DNS,                                     \
+	  "kernel's socket cookie: joins events of a flow")                                        \
+	X(NET_BYTES_OUT, "net.bytes_out", FT_U64, FAM_NET, "bytes sent")                           \
+	X(NET_BYTES_IN, "net.bytes_in", FT_U64, FAM_NET, "bytes received")                         \
+	X(NET_COUNT, "net.count", FT_U64, FAM_NET, "sends merged into this event")                 \
+	X(DNS_ID, "dns.id", FT_U64, FAM_DNS, "transaction id")                                     \
+	X(DNS_NAME, "dns.name", FT_STR, FAM_DNS, "name asked for, without final dot")              \
+	X(DNS_TYPE, "dns.type", FT_STR, FAM_DNS, "record type asked for")                          \
+	X(DNS_RCODE, "dns.rcode", FT_STR, FAM_DNS, "response code")                                \
+	X(DNS_ANSWERS, "dns.answers", FT_ANSWERS, FAM_DNS, "records of the answer section")        \
+	X(DNS_MALFORMED, "dns.malformed", FT_STR, FAM_DNS, "why the packet is no DNS message")     \
+	X(LIMIT_TYPE, "limit.type", FT_STR, FAM_LIMIT, "memory pids cpu disk output timeout ...")  \
+	X(LIMIT_VALUE, "limit.value", FT_U64, FAM_LIMIT, "the limit, in its own unit")             \
+	X(LIMIT_USED, "limit.used", FT_U64, FAM_LIMIT, "what was used when it was hit")            \
+	X(OOM_TOTAL_VM, "oom.total_vm", FT_U64, FAM_LIMIT, "victim's virtual size, bytes")         \
+	X(OOM_ANON, "oom.anon_rss", FT_U64, FAM_LIMIT, "victim's anonymous memory, bytes")         \
+	X(OOM_FILE, "oom.file_rss", FT_U64, FAM_LIMIT, "victim's file memory, bytes")              \
+	X(OOM_SHMEM, "oom.shmem_rss", FT_U64, FAM_LIMIT, "victim's shared memory, bytes")          \
+	X(OOM_ADJ, "oom.score_adj", FT_I64, FAM_LIMIT, "victim's oom_score_adj")                   \
+	X(ESCAPE_TYPE, "escape.type", FT_STR, FAM_ESCAPE, "kind of escape signal")                 \
+	X(ESCAPE_DETAIL, "escape.detail", FT_STR, FAM_ESCAPE,                                      \
+	  "path, name or flags of the attempt")                                                    \
+	X(ESCAPE_TARGET, "escape.target", FT_STR, FAM_ESCAPE, "second path or name")               \
+	X(ESCAPE_OLD, "escape.old", FT_HEX, FAM_ESCAPE,                                            \
+	  "value before: id of namespace, root, cgroup")                                           \
+	X(ESCAPE_NEW, "escape.new", FT_HEX, FAM_ESCAPE, "value after")                             \
+	X(ESCAPE_ARG0, "escape.arg0", FT_HEX, FAM_ESCAPE, "raw system call argument")              \
+	X(ESCAPE_ARG1, "escape.arg1", FT_HEX, FAM_ESCAPE, "raw system call argument")              \
+	X(ESCAPE_ARG2, "escape.arg2", FT_HEX, FAM_ESCAPE, "raw system call argument")              \
+	X(ESCAPE_KILLED, "escape.killed", FT_BOOL, FAM_ESCAPE,                                     \
+	  "killed in the kernel before return")                                                    \
+	X(RUN_BACKEND, "run.backend", FT_STR, FAM_SESSION, "sandbox backend")                      \
+	X(RUN_COMMAND, "run.command", FT_STRLIST, FAM_SESSION, "command given by the operator")    \
+	X(RUN_POLICY, "run.policy", FT_STR, FAM_SESSION, "SHA-256 of the plan that was applied")   \
+	X(RUN_TIER, "run.tier", FT_STR, FAM_SESSION, "probe tier: full or portable")               \
+	X(RUN_REASON, "run.reason", FT_STR, FAM_SESSION,                                           \
+	  "how it ended: exit signal timeout oom rule ...")                                        \
+	X(RUN_CPU, "run.cpu_usec", FT_U64, FAM_SESSION, "CPU time used")                           \
+	X(RUN_MEM_PEAK, "run.mem_peak", FT_U64, FAM_SESSION, "most memory used, bytes")            \
+	X(RUN_PIDS_PEAK, "run.pids_peak", FT_U64, FAM_SESSION, "most tasks at once")               \
+	X(RUN_STDOUT, "run.stdout_bytes", FT_U64, FAM_SESSION, "bytes written to stdout")          \
+	X(RUN_STDERR, "run.stderr_bytes", FT_U64, FAM_SESSION, "bytes written to stderr")          \
+	X(RULE_NAME, "rule.name", FT_STR, FAM_RULE, "rule that matched")                           \
+	X(RULE_PRIORITY, "rule.priority", FT_STR, FAM_RULE, "priority of the rule")                \
+	X(RULE_OUTPUT, "rule.output", FT_STR, FAM_RULE,                                            \
+	  "the rule's output with its fields filled in")                                           \
+	X(RULE_TAGS, "rule.tags", FT_STRLIST, FAM_RULE, "tags of the rule")                        \
+	X(RULE_ATTACK, "rule.attack", FT_STRLIST, FAM_RULE, "MITRE ATT&CK technique ids")          \
+	X(RULE_ACTION, "rule.action", FT_STR, FAM_RULE, "action that the rule asks for")           \
+	X(RULE_SET, "rule.set", FT_STR, FAM_RULE | FAM_AGENT, "SHA-256 of the rule set in force")  \
+	X(RULE_TRIGGER, "rule.trigger", FT_STR, FAM_RULE, "id of the event that matched")          \
+	X(RULE_TRIGGER_KIND, "rule.trigger_kind", FT_STR, FAM_RULE,                                \
+	  "kind of the event that matched")                                                        \
+	X(ACTION_TYPE, "action.type", FT_STR, FAM_RULE, "kill, freeze, deny, hold")                \
+	X(ACTION_SCOPE, "action.scope", FT_STR, FAM_RULE, "process or sandbox")                    \
+	X(ACTION_RESULT, "action.result", FT_STR, FAM_RULE, "done, partial or failed, with why")   \
+	X(ACTION_LATENCY, "action.latency_ns", FT_U64, FAM_RULE,                                   \
+	  "from the event to the action done")                                                     \
+	X(ACTION_BY, "action.by", FT_STR, FAM_RULE, "kernel, agent or operator")                   \
+	X(GAP_KIND, "gap.kind", FT_STR, FAM_AGENT, "event kind that was lost; any = unknown")      \
+	X(GAP_COUNT, "gap.count", FT_U64, FAM_AGENT, "how many were lost")                         \
+	X(GAP_REASON, "gap.reason", FT_STR, FAM_AGENT, "ring_full, decode, table_full, disk_full") \
+	X(GAP_FIRST, "gap.first", FT_TIME, FAM_AGENT, "not earlier than")                          \
+	X(GAP_LAST, "gap.last", FT_TIME, FAM_AGENT, "not later than")                              \
+	X(AUDIT_MESSAGE, "audit.message", FT_STR, FAM_AGENT, "what happened to the audit itself")
+/* clang-format on */
+
+#endif

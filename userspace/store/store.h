@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The session journal: append-only, hash-chained, zstd frames. FORMAT.md specifies it byte by byte.
+ * It is also the queue of the exporters, which read it by cursor while it grows. */
+#ifndef WARDER_STORE_STORE_H
+#define WARDER_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "userspace/base/buf.h"
+#include "userspace/base/err.h"
+#include "userspace/base/str.h"
+
+#define STORE_HASH_LEN	    32
+#define STORE_FRAME_RAW_MAX (256 * 1024) /* a frame is closed when it would grow past this */
+#define STORE_RECORD_MAX    (1024 * 1024)
+#define STORE_SEGMENT_MAX   (64ull << 20)
+#define STORE_COMMIT_NS	    200000000ull
+
+/* ---- writer: one thread ---- */
+
+struct journal;
+
+struct journal_options {
+	const char *session;  /* ULID */
+	uint64_t segment_max; /* 0 = STORE_SEGMENT_MAX */
+	int zstd_level;	      /* 0 = 1 */
+	bool no_sync;	      /* benchmarks only */
+};
+
+/* `dirfd`: the bundle's directory, writable by us. Creates events.0001.seg and manifest.json (state
+ * "open"). -EEXIST when the directory already holds a journal. */
+int journal_create(struct journal **ret, int dirfd, const struct journal_options *opt,
+		   struct err *err);
+/* Reopen after a crash: cuts a torn frame, goes on in the chain. *ret_cut = bytes cut. */
+int journal_recover(struct journal **ret, int dirfd, const struct journal_options *opt,
+		    uint64_t *ret_cut, struct err *err);
+void journal_free(struct journal *j);
+
+/* The sequence number that the next record will get; starts at 1. */
+uint64_t journal_next_seq(const struct journal *j);
+/* Append one record (a JSON object, no newline). Buffers; -EMSGSIZE past STORE_RECORD_MAX. After an
+ * I/O error the record stays buffered, every later call retries: -ENOSPC etc. says the disk is
+ * behind; journal_behind tells how much. Buffer limit 16 MiB, then -ENOBUFS: the caller counts a gap. */
+int journal_append(struct journal *j, struct str rec);
+/* Close the frame, write it, fdatasync. Alerts and actions call it at once, others by timer. */
+int journal_commit(struct journal *j);
+/* Bytes buffered and not on disk. */
+size_t journal_behind(const struct journal *j);
+/* ns (CLOCK_MONOTONIC) when a timer should call journal_commit; 0 = nothing pending. */
+uint64_t journal_deadline(const struct journal *j);
+
+struct journal_seal {
+	struct str
+		summary; /* a JSON object that goes into the manifest: counts by kind, gaps, ... */
+	uint64_t gaps;	 /* records lost, declared by gap records; not 0 = verify says 3 */
+};
+/* Commit, write the final manifest, make it durable. No append after that. */
+int journal_seal(struct journal *j, const struct journal_seal *seal);
+
+/* ---- reader: any number, any process ---- */
+
+struct journal_reader;
+
+/* Reads what is committed; a writer may go on. */
+int journal_reader_open(struct journal_reader **ret, int dirfd, struct err *err);
+void journal_reader_free(struct journal_reader *r);
+/* 1: *ret_rec is valid until the next call; 0: nothing more committed yet; -EBADMSG: damaged (err
+ * says where). */
+int journal_reader_next(struct journal_reader *r, struct str *ret_rec, uint64_t *ret_seq,
+			struct err *err);
+/* Go on behind sequence `seq` (0 = from the start). */
+int journal_reader_seek(struct journal_reader *r, uint64_t seq, struct err *err);
+/* Sealed, and everything was read. */
+bool journal_reader_at_end(const struct journal_reader *r);
+
+/* ---- verify ---- */
+
+enum verify_state {
+	VERIFY_OK = 0,	    /* intact and sealed */
+	VERIFY_ALTERED = 1, /* something is not as it was written */
+	VERIFY_OPEN = 2,    /* no seal, or the end is missing: open, crashed or cut */
+	VERIFY_GAPS = 3,    /* intact and sealed, with declared gaps */
+};
+
+struct verify_report {
+	enum verify_state state;
+	char session[64];
+	uint64_t records, frames, segments, bytes;
+	uint64_t gaps; /* events lost, as declared */
+	uint64_t
+		first_bad; /* sequence of the first bad record (or of its frame's first); 0 = none */
+	char head[2 * STORE_HASH_LEN + 1]; /* chain head, hex */
+	char text[512];			   /* one sentence for a person: what and where */
+};
+
+typedef void (*verify_progress_fn)(void *arg, uint64_t done, uint64_t total);
+
+/* Streams; bounded memory. Negative only when the bundle cannot be read at all (err says why). */
+int store_verify(int dirfd, struct verify_report *ret, verify_progress_fn fn, void *arg,
+		 struct err *err);
+const char *verify_state_name(enum verify_state s);
+
+#endif
