@@ -20,6 +20,7 @@ Q   :=
 say  = @:
 endif
 
+.DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
@@ -60,8 +61,8 @@ $$(BUILD)/lib/$(1).a: $$(OBJS_$(1))
 endef
 
 # Generated objects that belong to a folder.
-EXTRA_OBJS_rules   := $(BUILD)/gen/packs.o
-EXTRA_OBJS_runtime := $(BUILD)/gen/init_blob.o
+EXTRA_OBJS_rules   := $(if $(wildcard rules/packs/embed.sh),$(BUILD)/gen/packs.o)
+EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o)
 
 $(foreach f,$(FOLDERS),$(eval $(call folder,$(f))))
 LIBS_OURS := $(foreach f,$(FOLDERS),$(BUILD)/lib/$(f).a)

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/base/option.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+
+int parse_u64(const char *text, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	for (; isdigit((unsigned char)*text); text++)
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*text - '0'), &v))
+			return -ERANGE;
+	if (*text)
+		return -EINVAL;
+	*ret = v;
+	return 0;
+}
+
+/* Digits with an optional fraction, in thousandths; *ret_end is what follows. */
+static int parse_milli(const char *text, uint64_t *ret, const char **ret_end)
+{
+	uint64_t v = 0, scale = 1000;
+	bool digits = false;
+
+	for (; isdigit((unsigned char)*text); text++, digits = true)
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*text - '0'), &v))
+			return -ERANGE;
+	if (__builtin_mul_overflow(v, 1000, &v))
+		return -ERANGE;
+	if (*text == '.') {
+		for (text++; isdigit((unsigned char)*text); text++, digits = true) {
+			scale /= 10;
+			v += (uint64_t)(*text - '0') * scale; /* finer than 1/1000 is dropped */
+		}
+	}
+	if (!digits)
+		return -EINVAL;
+	*ret = v;
+	*ret_end = text;
+	return 0;
+}
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static int parse_with_unit(const char *text, const struct unit *units, size_t n, uint64_t *ret)
+{
+	const char *end;
+	uint64_t milli, v;
+	int r = parse_milli(text, &milli, &end);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		if (strcasecmp(end, units[i].name))
+			continue;
+		if (units[i].factor % 1000 == 0) {
+			if (__builtin_mul_overflow(milli, units[i].factor / 1000, &v))
+				return -ERANGE;
+		} else {
+			if (__builtin_mul_overflow(milli, units[i].factor, &v))
+				return -ERANGE;
+			v /= 1000;
+		}
+		*ret = v;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int parse_size(const char *text, uint64_t *ret)
+{
+	static const struct unit units[] = {
+		{ "", 1 },
+		{ "b", 1 },
+		{ "k", 1ull << 10 },
+		{ "kb", 1ull << 10 },
+		{ "kib", 1ull << 10 },
+		{ "m", 1ull << 20 },
+		{ "mb", 1ull << 20 },
+		{ "mib", 1ull << 20 },
+		{ "g", 1ull << 30 },
+		{ "gb", 1ull << 30 },
+		{ "gib", 1ull << 30 },
+		{ "t", 1ull << 40 },
+		{ "tb", 1ull << 40 },
+		{ "tib", 1ull << 40 },
+	};
+
+	return parse_with_unit(text, units, ARRAY_SIZE(units), ret);
+}
+
+int parse_duration_ns(const char *text, uint64_t *ret)
+{
+	static const struct unit units[] = {
+		{ "", 1000000000 },	{ "ns", 1 },
+		{ "us", 1000 },		{ "ms", 1000000 },
+		{ "s", 1000000000 },	{ "m", 60000000000 },
+		{ "h", 3600000000000 }, { "d", 86400000000000 },
+	};
+
+	return parse_with_unit(text, units, ARRAY_SIZE(units), ret);
+}
+
+int parse_fraction(const char *text, uint64_t *ret_milli)
+{
+	const char *end;
+	uint64_t v;
+	int r = parse_milli(text, &v, &end);
+
+	if (r < 0)
+		return r;
+	if (*end)
+		return -EINVAL;
+	*ret_milli = v;
+	return 0;
+}
+
+const char *closest_name(const char *word, const char *const *names, size_t n)
+{
+	size_t len = strlen(word), best = len / 3 + 2;
+	const char *ret = NULL;
+
+	if (len > 63)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t row[64], k = strlen(names[i]);
+
+		for (size_t a = 0; a <= len; a++)
+			row[a] = a;
+		for (size_t b = 1; b <= k; b++) { /* Levenshtein, one row */
+			size_t diag = row[0];
+
+			row[0] = b;
+			for (size_t a = 1; a <= len; a++) {
+				size_t up = row[a], cost = diag + (word[a - 1] != names[i][b - 1]);
+
+				row[a] = MIN(MIN(up + 1, row[a - 1] + 1), cost);
+				diag = up;
+			}
+		}
+		if (row[len] < best) {
+			best = row[len];
+			ret = names[i];
+		}
+	}
+	return ret;
+}
+
+static const struct option_def *find_option(const struct option_def *defs, const char *name,
+					    size_t n, char letter)
+{
+	for (; defs->name; defs++)
+		if (letter ? defs->letter == letter
+			   : strlen(defs->name) == n && !memcmp(defs->name, name, n))
+			return defs;
+	return NULL;
+}
+
+static int store_value(const struct option_def *d, void *target, const char *value, struct err *err)
+{
+	void *slot = (char *)target + d->offset;
+	static const char *const expected[] = {
+		[OPT_U64] = "a number",
+		[OPT_SIZE] = "a size such as 64M",
+		[OPT_DURATION] = "a duration such as 30s or 250ms",
+		[OPT_FRACTION] = "a number such as 1.5",
+	};
+	uint64_t v = 0;
+	int r = 0;
+
+	switch (d->type) {
+	case OPT_FLAG:
+		*(bool *)slot = true;
+		return 0;
+	case OPT_STR:
+		*(const char **)slot = value;
+		return 0;
+	case OPT_STRLIST: {
+		struct option_list *list = slot;
+
+		if (list->n == OPTION_LIST_MAX)
+			return err_set(err, E2BIG, "option '--%s' given more than %d times",
+				       d->name, OPTION_LIST_MAX);
+		list->v[list->n++] = value;
+		return 0;
+	}
+	case OPT_U64:
+		r = parse_u64(value, &v);
+		break;
+	case OPT_SIZE:
+		r = parse_size(value, &v);
+		break;
+	case OPT_DURATION:
+		r = parse_duration_ns(value, &v);
+		break;
+	case OPT_FRACTION:
+		r = parse_fraction(value, &v);
+		break;
+	}
+	if (r == -ERANGE)
+		return err_set(err, EINVAL, "option '--%s': '%s' is too large", d->name, value);
+	if (r < 0)
+		return err_set(err, EINVAL, "option '--%s': '%s' is not %s", d->name, value,
+			       expected[d->type]);
+	*(uint64_t *)slot = v;
+	return 0;
+}
+
+static int unknown_option(const struct option_def *defs, const char *word, struct err *err)
+{
+	const char *names[128], *near;
+	size_t n = 0, len = strcspn(word + 2, "=");
+	char name[64];
+
+	for (; defs->name && n < ARRAY_SIZE(names); defs++)
+		names[n++] = defs->name;
+	snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), word + 2);
+	near = word[1] == '-' ? closest_name(name, names, n) : NULL;
+	if (near)
+		return err_set(err, EINVAL, "unknown option '%s': did you mean '--%s'?", word,
+			       near);
+	return err_set(err, EINVAL, "unknown option '%s'", word);
+}
+
+int options_parse(const struct option_def *defs, void *target, int argc, char **argv, int *ret_rest,
+		  struct err *err)
+{
+	int i = 1, r;
+
+	for (; i < argc; i++) {
+		const char *word = argv[i], *value = NULL;
+		const struct option_def *d;
+
+		if (word[0] != '-' || !word[1])
+			break;
+		if (!strcmp(word, "--")) {
+			i++;
+			break;
+		}
+		if (word[1] == '-') {
+			size_t n = strcspn(word + 2, "=");
+
+			d = find_option(defs, word + 2, n, 0);
+			value = word[2 + n] ? word + 2 + n + 1 : NULL;
+		} else {
+			d = find_option(defs, NULL, 0, word[1]);
+			value = word[2] ? word + 2 : NULL;
+		}
+		if (!d)
+			return unknown_option(defs, word, err);
+		if (d->type == OPT_FLAG && value)
+			return err_set(err, EINVAL, "option '--%s' takes no value, got '%s'",
+				       d->name, value);
+		if (d->type != OPT_FLAG && !value) {
+			if (i + 1 >= argc)
+				return err_set(err, EINVAL, "option '--%s' needs a value (%s)",
+					       d->name, d->arg);
+			value = argv[++i];
+		}
+		r = store_value(d, target, value, err);
+		if (r < 0)
+			return r;
+	}
+	*ret_rest = i;
+	return 0;
+}
+
+void options_help(const struct option_def *defs, FILE *out)
+{
+	for (; defs->name; defs++) {
+		char left[64];
+		int n;
+
+		if (defs->letter)
+			n = snprintf(left, sizeof(left), "-%c, --%s", defs->letter, defs->name);
+		else
+			n = snprintf(left, sizeof(left), "    --%s", defs->name);
+		if (defs->arg && n > 0 && (size_t)n < sizeof(left))
+			n += snprintf(left + n, sizeof(left) - (size_t)n, " %s", defs->arg);
+		if (n > 26)
+			fprintf(out, "  %s\n  %-26s %s\n", left, "", defs->help);
+		else
+			fprintf(out, "  %-26s %s\n", left, defs->help);
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/log.h"
+#include "userspace/base/option.h"
+
+static void print_help(FILE *out)
+{
+	fputs("Usage: warder COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+	      "Run untrusted code in a sandbox, watch it from the kernel, stop it when it\n"
+	      "misbehaves, and keep evidence that stands up.\n\nCommands:\n",
+	      out);
+	for (unsigned i = 0; i < commands_n; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n`warder COMMAND --help` tells more about one command.\n", out);
+}
+
+static int unknown_command(const char *word)
+{
+	const char *names[64], *near;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < commands_n && n < ARRAY_SIZE(names); i++)
+		names[n++] = commands[i].name;
+	near = closest_name(word, names, n);
+	if (near)
+		log_error("unknown command '%s': did you mean '%s'?", word, near);
+	else
+		log_error("unknown command '%s': `warder help` lists them", word);
+	return EXIT_WARDER;
+}
+
+int cli_main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : NULL;
+
+	if (!word) {
+		print_help(stderr);
+		return EXIT_WARDER;
+	}
+	if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h")) {
+		print_help(stdout);
+		return 0;
+	}
+	if (!strcmp(word, "--version"))
+		word = "version";
+	for (unsigned i = 0; i < commands_n; i++)
+		if (!strcmp(commands[i].name, word))
+			return commands[i].main(argc - 1, argv + 1);
+	return unknown_command(word);
+}

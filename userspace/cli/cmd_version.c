@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/cli/commands.h"
+
+#define WARDER_VERSION "0.1.0"
+
+int cmd_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	puts("warder " WARDER_VERSION);
+	return fflush(stdout) ? 1 : 0;
+}
