@@ -8,7 +8,8 @@ V       ?= 0
 
 CC      ?= cc
 CLANG   ?= clang
-BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+# Ubuntu's /usr/sbin/bpftool is a wrapper that refuses kernels it has no package for: the real one first.
+BPFTOOL ?= $(firstword $(wildcard /usr/lib/linux-tools/*/bpftool /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
 PKGCONF ?= pkg-config
 PYTHON  ?= python3
 
@@ -45,6 +46,21 @@ endif
 LDFLAGS_ALL  := -pie -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
 LIBS_ALL     := $(PKG_LIBS) -lpthread
 
+# ---- what a product was made with: other compiler or flags, or another list of sources, make it again ----
+BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_TARGET_ARCH) -Wall -Werror \
+              -Wno-unused-function -fno-stack-protector -I. -Ivmlinux/$(ARCH)
+
+.PHONY: FORCE
+FORCE:
+# $(call stamp,FILE,TEXT): FILE changes only when TEXT does.
+define stamp
+$(1): FORCE
+	@mkdir -p $$(@D); printf '%s\n' '$(subst ','\'',$(2))' | cmp -s - $$@ || \
+		printf '%s\n' '$(subst ','\'',$(2))' > $$@
+endef
+$(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(LIBS_ALL)))
+$(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
+
 # ---- our folders, by rank: a folder may use those named before it ----
 FOLDERS := base event config enrich action store capture rules exporters runtime pipeline cli
 DIR_rules     := rules
@@ -55,9 +71,10 @@ dir_of = $(or $(DIR_$(1)),userspace/$(1))
 define folder
 SRCS_$(1) := $$(wildcard $(call dir_of,$(1))/*.c)
 OBJS_$(1) := $$(SRCS_$(1):%.c=$$(BUILD)/obj/%.o) $$(EXTRA_OBJS_$(1))
-$$(BUILD)/lib/$(1).a: $$(OBJS_$(1))
+$$(eval $$(call stamp,$$(BUILD)/stamp/$(1).objs,$$(OBJS_$(1))))
+$$(BUILD)/lib/$(1).a: $$(OBJS_$(1)) $$(BUILD)/stamp/$(1).objs
 	$$(call say,AR,$$@)
-	$$(Q)mkdir -p $$(@D) && rm -f $$@ && $$(AR) rcs $$@ $$^
+	$$(Q)mkdir -p $$(@D) && rm -f $$@ && $$(AR) rcs $$@ $$(OBJS_$(1))
 endef
 
 # Generated objects that belong to a folder.
@@ -75,17 +92,15 @@ $(BUILD)/warder: $(BUILD)/obj/userspace/main.o $(LIBS_OURS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(LIBS_OURS) -Wl,--end-group $(LIBS_ALL)
 
-$(BUILD)/obj/%.o: %.c
+$(BUILD)/obj/%.o: %.c $(BUILD)/stamp/cc
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # ---- BPF: one object out of bpf/*.bpf.c, and its skeleton ----
 BPF_SRCS := $(wildcard bpf/*.bpf.c)
 BPF_OBJS := $(BPF_SRCS:%.c=$(BUILD)/obj/%.o)
-BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_TARGET_ARCH) -Wall -Werror \
-              -Wno-unused-function -fno-stack-protector -I. -Ivmlinux/$(ARCH)
 
-$(BUILD)/obj/bpf/%.bpf.o: bpf/%.bpf.c
+$(BUILD)/obj/bpf/%.bpf.o: bpf/%.bpf.c $(BUILD)/stamp/bpf
 	$(call say,BPF,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -101,7 +116,7 @@ $(OBJS_capture): | $(BUILD)/gen/warder.skel.h
 
 # ---- the sandbox's pid 1: static, carried inside warder, run from a sealed memfd ----
 INIT_SRCS := $(wildcard runtime/init/*.c)
-$(BUILD)/init: $(INIT_SRCS) $(wildcard runtime/init/*.h)
+$(BUILD)/init: $(INIT_SRCS) $(wildcard runtime/init/*.h) $(BUILD)/stamp/cc
 	$(call say,INIT,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -fno-stack-protector -static \
 		-Wl,--gc-sections -ffunction-sections -s -o $@ $(INIT_SRCS)
@@ -150,20 +165,113 @@ endef
 $(foreach f,$(FOLDERS),$(eval $(call unit_rule,$(f))))
 
 # Helper programs are free-standing: `// libs: -lfoo` in their first lines names what they link.
-$(BUILD)/tests/helpers/%: tests/helpers/%.c
+$(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/stamp/cc
 	$(call say,HELPER,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(filter-out -Wmissing-prototypes,$(CFLAGS_ALL)) -MMD -MP \
 		$(LDFLAGS_ALL) -o $@ $< $$(sed -n '1,5s|^// libs: ||p' $<)
 
-.PHONY: test-bins
-test-bins: $(TEST_UNIT_BINS) $(TEST_HELPERS)
+# tests/fuzz/fuzz_<parser>.c: a libFuzzer target. Linked with a plain main it replays its corpus in `check`,
+# so a crash that was found once is tested for good.
+FUZZ_SRCS    := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_REPLAYS := $(FUZZ_SRCS:tests/fuzz/fuzz_%.c=$(BUILD)/tests/fuzz/replay_%)
+FUZZ_BINS    := $(FUZZ_SRCS:tests/fuzz/%.c=$(BUILD)/tests/fuzz/%)
+LIBS_TEST    := $(foreach f,$(filter-out cli,$(FOLDERS)),$(BUILD)/lib/$(f).a)
 
-.PHONY: help
-help: ## list the targets
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+.PHONY: test-bins
+test-bins: $(TEST_UNIT_BINS) $(TEST_HELPERS) $(FUZZ_REPLAYS) ## build all test programs without running them
+
+$(BUILD)/tests/fuzz/replay_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/tests/fuzz/replay.o $(LIBS_TEST)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -Wl,--start-group $(LIBS_TEST) \
+		-Wl,--end-group $(LIBS_ALL)
+
+$(BUILD)/tests/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(LIBS_TEST)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(LIBS_TEST) \
+		-Wl,--end-group $(LIBS_ALL)
+
+# tests/bench/bench_<x>.c: linked as the main binary is, without the command line.
+BENCH_SRCS := $(wildcard tests/bench/bench_*.c)
+BENCH_BINS := $(BENCH_SRCS:%.c=$(BUILD)/%)
+$(BUILD)/tests/bench/bench_%: $(BUILD)/obj/tests/bench/bench_%.o $(LIBS_TEST)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(LIBS_TEST) -Wl,--end-group \
+		$(LIBS_ALL)
+
+# `sudo make` would leave products that the owner of the tree cannot replace.
+ifneq ($(and $(SUDO_UID),$(filter 0,$(shell id -u))),)
+GIVE_BACK = chown -hR $(SUDO_UID):$(SUDO_GID) $(wildcard $(BUILD))
+else
+GIVE_BACK = :
+endif
+RUN_TESTS = $(GIVE_BACK); $(PYTHON) tests/run.py --build $(BUILD)
+# T="word word": only the tests whose name holds one of the words.
+T ?=
+
+.PHONY: check
+check: all test-bins ## run the tests; as root also those that load BPF and enter sandboxes (T=WORD: only those)
+	$(Q)$(RUN_TESTS) $(T)
+
+.PHONY: check-root
+check-root: all test-bins ## run only the tests that need root
+	$(Q)$(RUN_TESTS) --suite root,scenarios $(T)
+
+ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
+.PHONY: check-asan
+check-asan: ## run the tests that need no root under ASan and UBSan (products in $(BUILD)-asan)
+	$(Q)$(MAKE) BUILD=$(BUILD)-asan SAN='$(ASAN)' OPT='-O1 -g' all test-bins
+	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		$(PYTHON) tests/run.py --build $(BUILD)-asan --suite unit,golden,rules,fuzz,export $(T)
+
+FUZZ_SECONDS ?= 20
+.PHONY: fuzz-bins
+fuzz-bins: $(FUZZ_BINS)
+
+.PHONY: fuzz-smoke
+fuzz-smoke: ## fuzz each parser for FUZZ_SECONDS (20) s with clang's libFuzzer (products in $(BUILD)-fuzz)
+	$(Q)$(MAKE) BUILD=$(BUILD)-fuzz CC=$(CLANG) OPT='-O1 -g' SAN='-fsanitize=fuzzer-no-link $(ASAN)' fuzz-bins
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/smoke.sh $(BUILD)-fuzz $(T)
+
+.PHONY: bench
+bench: all $(BENCH_BINS) ## measure speed against the targets; ratios in one run (as root: launches too)
+	$(Q)$(GIVE_BACK); $(PYTHON) tests/bench/run --build $(BUILD)
+
+.PHONY: demo
+demo: all $(TEST_HELPERS) ## as root: real commands in a sandbox, the kill, the evidence, Kafka (KAFKA=host:port)
+	$(Q)$(GIVE_BACK); BUILD=$(BUILD) KAFKA=$(KAFKA) tests/demo/demo.sh
+
+# ---- hygiene ----
+.PHONY: lint
+lint: ## check formatting, layers, the tree and the shell scripts
+	$(Q)tests/lint/all.sh
+
+.PHONY: format
+format: ## apply clang-format
+	$(Q)tests/lint/format.sh --fix
+
+.PHONY: precommit
+precommit: lint ## what every commit must pass: lint, build, tests without root
+	$(Q)$(MAKE) all check
+
+# ---- set-up and installation ----
+.PHONY: deps
+deps: ## as root: install what building and testing needs, by apt (Debian 12, 13, Ubuntu 24.04)
+	$(Q)sh .ci/deps
+
+.PHONY: install
+install: all ## install the binary (and man pages, units) under DESTDIR and PREFIX
+	$(Q)install -D -m 0755 $(BUILD)/warder $(DESTDIR)$(PREFIX)/bin/warder
+	$(Q)for page in $(wildcard userspace/man/*.[1-8]); do \
+		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
+	$(Q)for unit in $(wildcard userspace/systemd/*.service userspace/systemd/*.socket); do \
+		install -D -m 0644 $$unit $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/}; done
 
 .PHONY: clean
 clean: ## remove build products
-	$(Q)rm -rf $(BUILD)
+	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run may leave behind on a host, and must not: control groups, mounts, processes, network
+namespaces and pinned BPF objects. Compared before and after, so that what was there is nobody's fault."""
+
+import os
+import time
+
+WAIT_SECONDS = 15  # a kernel may need a moment to let go of a control group or a namespace
+
+
+def cgroup_mounts():
+    with open("/proc/self/mountinfo") as f:
+        for line in f:
+            left, _, right = line.partition(" - ")
+            if right.split()[0] in ("cgroup", "cgroup2"):
+                yield left.split()[4].replace("\\040", " ")
+
+
+def cgroups():
+    for top in cgroup_mounts():
+        for folder, subs, _ in os.walk(top):
+            # Ours whole: what lies below goes with it.
+            for s in [s for s in subs if s.startswith("warder")]:
+                yield "cgroup " + os.path.join(folder, s)
+                subs.remove(s)
+
+
+def mounts():
+    with open("/proc/self/mountinfo") as f:
+        for line in f:
+            left, _, right = line.partition(" - ")
+            root, where = left.split()[3:5]
+            yield "mount of %s %s on %s" % (right.split()[0], root, where)
+
+
+def processes(build):
+    ours = os.path.realpath(os.path.join(build, "warder"))
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            exe = os.readlink("/proc/%s/exe" % pid)
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                words = f.read().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if exe.replace(" (deleted)", "") == ours or exe.startswith("/memfd:warder"):
+            yield "process %s %s (%s)" % (pid, exe, words[:200])
+
+
+def group_members(pgid, seconds):
+    """Who is still in a process group after `seconds` in which it may empty."""
+    end = time.monotonic() + seconds
+    while True:
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/stat" % pid) as f:
+                    comm, _, rest = f.read().partition("(")[2].rpartition(") ")
+            except OSError:
+                continue
+            state, _, group = rest.split()[:3]
+            if int(group) == pgid and state not in "ZX":
+                found.append("%s (%s)" % (pid, comm))
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.05)
+
+
+def pins():
+    for folder, _, files in os.walk("/sys/fs/bpf"):
+        for f in files:
+            yield "pin " + os.path.join(folder, f)
+
+
+def netns():
+    try:
+        return ["network namespace " + n for n in os.listdir("/run/netns")]
+    except OSError:
+        return []
+
+
+def snapshot(build):
+    return {*cgroups(), *mounts(), *processes(build), *pins(), *netns()}
+
+
+def wait_clean(build, before, seconds=WAIT_SECONDS):
+    """What is there now and was not before; an empty list is what a test hopes for."""
+    end = time.monotonic() + seconds
+    while True:
+        left = snapshot(build) - before
+        if not left or time.monotonic() > end:
+            return sorted(left)
+        time.sleep(0.1)

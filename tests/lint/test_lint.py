@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layer check holds for the tree, and sees what it is there to see."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def layers(*args):
+    p = subprocess.run([os.path.join(HERE, "layers.sh"), *args], capture_output=True, text=True)
+    return p.returncode, p.stdout + p.stderr
+
+
+class Layers(unittest.TestCase):
+    def test_the_tree_keeps_them(self):
+        code, said = layers()
+        self.assertEqual((code, said), (0, ""))
+
+    def check(self, path, line):
+        with tempfile.TemporaryDirectory() as top:
+            os.makedirs(os.path.join(top, os.path.dirname(path)))
+            with open(os.path.join(top, path), "w") as f:
+                f.write("#include <stdio.h>\n" + line + "\n")
+            return layers(top)
+
+    def refused(self, path, include, why):
+        code, said = self.check(path, '#include "%s"' % include)
+        self.assertNotEqual(code, 0)
+        self.assertTrue(said.startswith(path + ":2: "), said)
+        self.assertIn(why, said)
+
+    def accepted(self, path, include):
+        self.assertEqual(self.check(path, '#include "%s"' % include), (0, ""))
+
+    def test_up_is_refused(self):
+        self.refused("userspace/store/a.c", "userspace/pipeline/pipeline.h", "point down")
+        self.refused("userspace/base/a.c", "userspace/event/event.h", "includes nothing of ours")
+        self.refused("bpf/abi/a.h", "userspace/base/str.h", "includes nothing of ours")
+
+    def test_sibling_is_refused(self):
+        self.refused("rules/a.c", "exporters/exporter.h", "may not use exporters")
+        self.refused("userspace/event/a.c", "userspace/config/config.h", "may not use config")
+
+    def test_bpf_includes_only_its_own(self):
+        self.refused("bpf/a.bpf.c", "userspace/base/str.h", "BPF programs include only")
+        self.accepted("bpf/a.bpf.c", "bpf/lib/emit.bpf.h")
+
+    def test_from_the_root(self):
+        self.refused("userspace/store/a.c", "store.h", "from the root")
+
+    def test_only_capture_has_skeletons(self):
+        self.refused("userspace/store/a.c", "warder.skel.h", "only userspace/capture")
+        self.accepted("userspace/capture/a.c", "warder.skel.h")
+
+    def test_down_is_fine(self):
+        self.accepted("userspace/cli/a.c", "userspace/pipeline/pipeline.h")
+        self.accepted("userspace/pipeline/a.c", "rules/rule.h")
+        self.accepted("rules/a.c", "userspace/event/event.h")
+        self.accepted("userspace/event/a.c", "bpf/abi/wire.h")
+
+
+if __name__ == "__main__":
+    unittest.main()
