@@ -8,7 +8,7 @@ set -euo pipefail
 cd "${1:-$(dirname "$0")/../..}"
 
 # shellcheck disable=SC2016  # awk's fields
-find bpf userspace rules runtime exporters -name '*.[ch]' -print 2>/dev/null | sort | xargs awk '
+{ find bpf userspace rules runtime exporters -name '*.[ch]' -print 2>/dev/null || :; } | sort | xargs awk '
 function folder(path,   p) {
 	split(path, p, "/")
 	if (p[1] == "userspace")
