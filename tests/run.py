@@ -347,7 +347,7 @@ class LineResult(unittest.TestResult):
     def addSubTest(self, test, subtest, err):
         if err:
             self.bad = True
-            self.line(test, "FAIL", "%s\n%s" % (subtest, self._exc_info_to_string(err, test)))
+            self.line(subtest, "FAIL", self._exc_info_to_string(err, test))
 
     def addSuccess(self, test):
         if not self.bad:

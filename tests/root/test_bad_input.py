@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input and hosts that lack something: one clear line, exit code 125, nothing left behind, and the
+command was not run. What is left behind is compared by the runner, and here where a path is named."""
+
+import os
+import shutil
+import unittest
+
+import leftovers
+from warder import *
+
+
+class Refusals(TestCase):
+    def refused(self, argv, *words, code=125, prefix=(), **kw):
+        # On this host's own files: a wrongly started command would leave a mark.
+        before = leftovers.snapshot(BUILD)
+        done = cmd(*prefix, kw.pop("binary", WARDER), *argv, env=self.env, **kw)
+        self.assertCode(done, code)
+        self.assertEqual(done.out, b"")
+        self.assertOneLine(done, *words)
+        self.assertEqual(leftovers.wait_clean(BUILD, before), [])
+        self.assertFalse(os.path.exists(self.path("dir")), "a session directory was left")
+        return done
+
+    def run_argv(self, *options, command=("echo", "ran")):
+        return ["run", "--session-dir", self.path("dir"), *options, "--", *command]
+
+
+class BadInput(Refusals):
+    def test_unknown_command(self):
+        self.refused(["rnu", "--", "true"], "rnu")
+
+    def test_unknown_option(self):
+        self.refused(self.run_argv("--tiemout", "3s"), "--tiemout")
+
+    def test_missing_command(self):
+        self.refused(["run", "--session-dir", self.path("dir"), "--"], "command")
+        self.refused(["run", "--session-dir", self.path("dir")], "command")
+
+    def test_bad_values(self):
+        for option, value in (("--memory", "12Q"), ("--timeout", "soon"), ("--pids", "-1"), ("--cpus", "many"),
+                              ("--backend", "vmware"), ("--net", "maybe"), ("--env", "NOVALUE"),
+                              ("--ro", "/no/such/path"), ("--kafka", "")):
+            with self.subTest(option):
+                self.refused(self.run_argv(option, value), option.lstrip("-"))
+
+    def test_option_without_value(self):
+        self.refused(["run", "--memory"], "--memory")
+
+    def test_broken_rules(self):
+        rules = self.path("broken.yaml", "- rule: x\n  desc: d\n  condition: proc.nmae = sh\n"
+                                         "  output: o\n  priority: ALERT\n")
+        self.refused(self.run_argv("--rules", rules), rules + ":3:", "proc.nmae")
+        rules = self.path("broken2.yaml", "- rule: [\n")
+        self.refused(self.run_argv("--rules", rules), rules + ":")
+
+    def test_unreadable_rules(self):
+        self.refused(self.run_argv("--rules", self.path("none.yaml")), "none.yaml")
+        self.refused(self.run_argv("--rules", self.tmp), self.tmp)
+
+    def test_result_that_cannot_be_written(self):
+        """Said before the command runs, not after its work is done."""
+        self.refused(self.run_argv("--result", "/no/such/dir/r.json"), "/no/such/dir/r.json")
+
+    def test_session_directory_that_cannot_be_made(self):
+        self.path("file", "x")
+        done = cmd(WARDER, "run", "--session-dir", self.path("file/dir"), "--", "echo", "ran", env=self.env)
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "file/dir")
+        self.assertEqual(done.out, b"")
+
+
+class PoorHost(Refusals):
+    """Hosts that lack something, made in a mount namespace of the test's own."""
+
+    def setUp(self):
+        super().setUp()
+        need("unshare", "setpriv")
+        os.mkdir(self.path("empty"))
+
+    def host(self, *mounts):
+        """Prefix of a command that sees these mounts, each a shell command."""
+        script = "set -e; " + "; ".join(mounts) + '; exec "$@"'
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
+
+    def hide(self, path):
+        return "if [ -e %s ]; then mount --bind %s %s; fi" % (path, self.path("empty"), path)
+
+    def test_no_root(self):
+        # The tree of a test run may lie where nobody may look.
+        os.chmod(self.tmp, 0o755)
+        shutil.copy(WARDER, self.path("warder"))
+        self.refused(["run", "--", "echo", "ran"], "root", binary=self.path("warder"), prefix=[
+            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
+
+    def test_no_btf(self):
+        release = os.uname().release
+        self.refused(self.run_argv(), "BTF", prefix=self.host(
+            self.hide("/sys/kernel/btf"), self.hide("/boot"), self.hide("/lib/modules/" + release),
+            self.hide("/usr/lib/debug")))
+
+    def test_no_cgroup_v2(self):
+        self.refused(self.run_argv(), "cgroup", prefix=self.host("mount -t tmpfs none /sys/fs/cgroup"))
+
+    def test_no_tracefs(self):
+        """Nothing of ours needs it, so there is nothing to complain about."""
+        s = self.session("/bin/true", prefix=self.host(
+            "mount -t tmpfs none /sys/kernel/tracing", "mount -t tmpfs none /sys/kernel/debug"))
+        self.assertCode(s, 0)
+        self.assertEqual(s.err, b"")
+        self.assertEqual(len(s.kinds("exec", proc__args=["/bin/true"])), 1)
+
+    def test_no_space_for_the_journal(self):
+        """A session that cannot be recorded is not started."""
+        os.mkdir(self.path("full"))
+        self.refused(["run", "--session-dir", self.path("full/dir"), "--", "echo", "ran"], "full/dir",
+                     prefix=self.host("mount -t tmpfs -o size=4k,nr_inodes=1 none " + self.path("full")))
+
+
+class DryRun(TestCase):
+    def test_prints_the_plan_and_does_nothing(self):
+        before = leftovers.snapshot(BUILD)
+        done = self.warder("run", "--session-dir", self.path("dir"), "--memory", "64M", "--dry-run", "--", "touch",
+                           "/workspace/x")
+        self.assertCode(done, 0)
+        self.assertIn(b"/workspace", done.out)
+        self.assertIn(b"touch", done.out)
+        self.assertFalse(os.path.exists(self.path("dir")))
+        self.assertEqual(leftovers.wait_clean(BUILD, before), [])
+
+
+class Other(TestCase):
+    def test_help(self):
+        for argv in (["help"], ["--help"], ["run", "--help"], ["events", "--help"], ["verify", "--help"]):
+            done = self.warder(*argv)
+            self.assertCode(done, 0)
+            self.assertEqual(done.err, b"")
+            self.assertTrue(done.out)
+
+    def test_no_arguments(self):
+        done = self.warder()
+        self.assertCode(done, 125)
+        self.assertEqual(done.out, b"")
+
+    def test_doctor(self):
+        done = self.warder("doctor")
+        self.assertIn(done.code, (0, 1), done)
+        self.assertIn(b"tier", done.out.lower())
+
+    def test_rules_check(self):
+        good = self.path("good.yaml", "- rule: x\n  desc: d\n  condition: proc.name = sh\n  output: o\n"
+                                      "  priority: ALERT\n")
+        self.assertCode(self.warder("rules", "check", good), 0)
+        bad = self.path("bad.yaml", "- rule: x\n  desc: d\n  condition: proc.name = \n  output: o\n"
+                                    "  priority: ALERT\n")
+        done = self.warder("rules", "check", bad)
+        self.assertCode(done, 1)
+        self.assertRegex((done.out + done.err).decode(), r"(?m)^%s:\d+:\d+: " % bad)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bundle on disk: any change shows."""
+
+import os
+import random
+import shutil
+import unittest
+
+from warder import *
+
+
+class Verify(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.s = self.session("sh", "-c", "echo hi > /workspace/a; rm /workspace/a")
+        self.assertCode(self.s, 0)
+        self.assertIntact(self.s)
+
+    def test_any_flipped_byte(self):
+        """Each byte of the head and the tail of each segment, and a sample between."""
+        for path in self.s.segments():
+            with open(path, "rb") as f:
+                data = f.read()
+            places = list(range(len(data)))
+            if len(places) > 600:
+                between = random.Random(1).sample(places[200:-200], 200)
+                places = places[:200] + sorted(between) + places[-200:]
+            for at in places:
+                bit = 1 << (at % 8)
+                with open(path, "r+b") as f:
+                    f.seek(at)
+                    f.write(bytes([data[at] ^ bit]))
+                    f.flush()
+                    done = self.s.verify()
+                    f.seek(at)
+                    f.write(data[at:at + 1])
+                if done.code != 1:
+                    self.fail("byte %d of %d, bit %#x: %s" % (at, len(data), bit, done))
+        self.assertIntact(self.s)
+
+    def test_cut_off_end(self):
+        path = self.s.segments()[-1]
+        size = os.path.getsize(path)
+        for cut in (1, size // 2, size):
+            os.truncate(path, size)
+            shutil.copy(path, self.path("keep"))
+            os.truncate(path, size - cut)
+            done = self.s.verify()
+            self.assertIn(done.code, (1, 2), done)
+            shutil.copy(self.path("keep"), path)
+        self.assertIntact(self.s)
+
+    def test_missing_segment(self):
+        os.rename(self.s.segments()[0], self.path("away"))
+        self.assertIn(self.s.verify().code, (1, 2))
+
+    def test_something_appended(self):
+        with open(self.s.segments()[-1], "ab") as f:
+            f.write(b"x")
+        self.assertCode(self.s.verify(), 1)
+
+    def test_not_a_bundle(self):
+        os.mkdir(self.path("empty"))
+        for path in (self.path("empty"), self.path("none")):
+            done = self.warder("verify", path)
+            self.assertNotEqual(done.code, 0)
+            self.assertEqual(done.out, b"")
+            self.assertOneLine(done, path)
+
+    def test_as_json(self):
+        import json
+        done = self.s.verify("--json")
+        self.assertCode(done, 0)
+        self.assertEqual(json.loads(done.out)["records"], len(self.s.events))
+
+    def test_not_readable_by_others(self):
+        for path in [self.s.dir] + [os.path.join(self.s.dir, f) for f in os.listdir(self.s.dir)]:
+            self.assertEqual(os.stat(path).st_mode & 0o007, 0, path)
+
+    def test_a_used_directory_is_not_written_again(self):
+        done = self.warder("run", "--session-dir", self.s.dir, "--", "true")
+        self.assertCode(done, 125)
+        self.assertOneLine(done, self.s.dir)
+        self.assertIntact(self.s)
+
+
+if __name__ == "__main__":
+    unittest.main()
