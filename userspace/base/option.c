@@ -276,6 +276,24 @@ int options_parse(const struct option_def *defs, void *target, int argc, char **
 	return 0;
 }
 
+int options_set(const struct option_def *defs, void *target, const char *name, const char *value,
+		struct err *err)
+{
+	const struct option_def *d = find_option(defs, name, strlen(name), 0);
+
+	if (!d)
+		return -ENOENT;
+	if (d->type == OPT_FLAG) {
+		bool yes = !strcmp(value, "true");
+
+		if (!yes && strcmp(value, "false"))
+			return err_set(err, EINVAL, "'%s' is neither true nor false", value);
+		*(bool *)((char *)target + d->offset) = yes;
+		return 0;
+	}
+	return store_value(d, target, value, err);
+}
+
 void options_help(const struct option_def *defs, FILE *out)
 {
 	for (; defs->name; defs++) {
