@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/action/action.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "userspace/base/clock.h"
+
+int action_is_populated(const struct action_target *t)
+{
+	char text[256];
+	const char *p;
+	ssize_t n;
+
+	if (t->events_fd < 0)
+		return -EBADF;
+	n = pread(t->events_fd, text, sizeof(text) - 1, 0);
+	if (n < 0)
+		/* The cgroup was removed, which needs it to be empty. */
+		return errno == ENODEV ? 0 : -errno;
+	text[n] = 0;
+	p = strstr(text, "populated ");
+	return p ? p[strlen("populated ")] == '1' : -EPROTO;
+}
+
+/* 1: still populated after wait_ms, 0: empty, -errno. */
+static int wait_empty(const struct action_target *t, int wait_ms)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)wait_ms * NSEC_PER_MSEC;
+
+	for (;;) {
+		struct pollfd pfd = { .fd = t->events_fd, .events = POLLPRI };
+		uint64_t now;
+		int r = action_is_populated(t);
+
+		if (r <= 0)
+			return r;
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= end)
+			return 1;
+		/* kernfs notifies at most every 10 ms: do not depend on the wake-up alone */
+		poll(&pfd, 1, (int)((end - now) / NSEC_PER_MSEC > 2 ? 2 : 1));
+	}
+}
+
+void action_kill_sandbox(const struct action_target *t, int wait_ms, struct action_report *ret)
+{
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	if (t->kill_fd < 0 || pwrite(t->kill_fd, "1", 1, 0) != 1) {
+		r = t->kill_fd < 0 ? EBADF : errno;
+		ret->done_ns = clock_boot_ns();
+		if (r == ENODEV) { /* the cgroup is gone, and with it every task */
+			strcpy(ret->text, "done");
+			return;
+		}
+		ret->outcome = ACTION_FAILED;
+		snprintf(ret->text, sizeof(ret->text), "failed: cgroup.kill: %s", strerror(r));
+		return;
+	}
+	r = wait_empty(t, wait_ms);
+	ret->done_ns = clock_boot_ns();
+	if (r == 0) {
+		strcpy(ret->text, "done");
+	} else if (r > 0) {
+		ret->outcome = ACTION_PARTIAL;
+		snprintf(ret->text, sizeof(ret->text), "partial: killed, not yet empty after %d ms",
+			 wait_ms);
+	} else {
+		ret->outcome = ACTION_PARTIAL;
+		snprintf(ret->text, sizeof(ret->text), "partial: killed, cannot tell if empty: %s",
+			 strerror(-r));
+	}
+}

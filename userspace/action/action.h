@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a verdict can do to a sandbox. Works on descriptors that root opened before the engine dropped
+ * its privileges; never acts by pid, so it can hit nothing outside the sandbox. */
+#ifndef WARDER_ACTION_ACTION_H
+#define WARDER_ACTION_ACTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Descriptors of one sandbox's cgroup v2 leaf; -1 = not there. Borrowed. */
+struct action_target {
+	int kill_fd;   /* cgroup.kill, for writing */
+	int freeze_fd; /* cgroup.freeze, for writing */
+	int events_fd; /* cgroup.events, for reading */
+};
+
+enum action_outcome {
+	ACTION_DONE,	/* carried out and seen to have worked */
+	ACTION_PARTIAL, /* asked for, not yet seen complete within the wait */
+	ACTION_FAILED,	/* refused: text says why */
+};
+
+struct action_report {
+	enum action_outcome outcome;
+	uint64_t done_ns; /* CLOCK_BOOTTIME when it was seen done, or given up */
+	char text[128];	  /* "done", "partial: ...", "failed: ..." */
+};
+
+/* Kill every task of the sandbox at once (cgroup.kill: forks cannot win the race) and wait until the
+ * cgroup is empty, at most `wait_ms`. */
+void action_kill_sandbox(const struct action_target *t, int wait_ms, struct action_report *ret);
+
+/* Is any task left? 1, 0, or -errno. */
+int action_is_populated(const struct action_target *t);
+
+#endif
