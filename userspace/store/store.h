@@ -21,7 +21,8 @@
 struct journal;
 
 struct journal_options {
-	const char *session;  /* ULID */
+	const char *session;  /* ULID; 1 to 63 of [0-9A-Za-z._-] */
+	const char *tool;     /* name and version for the manifest; NULL = "warder" */
 	uint64_t segment_max; /* 0 = STORE_SEGMENT_MAX */
 	int zstd_level;	      /* 0 = 1 */
 	bool no_sync;	      /* benchmarks only */
@@ -38,9 +39,14 @@ void journal_free(struct journal *j);
 
 /* The sequence number that the next record will get; starts at 1. */
 uint64_t journal_next_seq(const struct journal *j);
+/* The last sequence number that is on disk for good (0 = none yet). Readers see frames only shortly
+ * before that: write and fdatasync go together. */
+uint64_t journal_durable_seq(const struct journal *j);
 /* Append one record (a JSON object, no newline). Buffers; -EMSGSIZE past STORE_RECORD_MAX. After an
  * I/O error the record stays buffered, every later call retries: -ENOSPC etc. says the disk is
- * behind; journal_behind tells how much. Buffer limit 16 MiB, then -ENOBUFS: the caller counts a gap. */
+ * behind; journal_behind tells how much. Buffer limit 16 MiB, then -ENOBUFS: the caller counts a gap.
+ * Not taken (no sequence number used) with -EINVAL (empty), -EMSGSIZE, -ENOBUFS, -ENOMEM, -EROFS
+ * (sealed); with any other result the record is in. */
 int journal_append(struct journal *j, struct str rec);
 /* Close the frame, write it, fdatasync. Alerts and actions call it at once, others by timer. */
 int journal_commit(struct journal *j);
@@ -54,7 +60,8 @@ struct journal_seal {
 		summary; /* a JSON object that goes into the manifest: counts by kind, gaps, ... */
 	uint64_t gaps;	 /* records lost, declared by gap records; not 0 = verify says 3 */
 };
-/* Commit, write the final manifest, make it durable. No append after that. */
+/* Commit, write the final manifest, make it durable. No append after that. After an error (disk full)
+ * call it again. -EINVAL: the summary is no JSON object; -EMSGSIZE: it is past 4 MiB. */
 int journal_seal(struct journal *j, const struct journal_seal *seal);
 
 /* ---- reader: any number, any process ---- */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the writer, shared by journal.c (append, commit), seal.c and recover.c. */
+#ifndef WARDER_STORE_JOURNAL_H
+#define WARDER_STORE_JOURNAL_H
+
+#include "userspace/base/auto.h"
+#include "userspace/store/chain.h"
+#include "userspace/store/format.h"
+#include "userspace/store/manifest.h"
+
+#define JOURNAL_BUFFER_MAX (16 * 1024 * 1024)
+/* Written and synced at the latest when this much is closed: also what a crash can tear. */
+#define JOURNAL_FLUSH_AT (4 * 1024 * 1024)
+#define TOOL_LEN	 64
+
+/* A record goes raw -> out -> file. Bytes in `out` never change once they are there: a retry after
+ * an I/O error writes the same bytes to the same place, so a reader never sees two versions. */
+struct journal {
+	int dirfd, fd;
+	int lock_fd; /* the directory, flock()ed: one writer */
+	char session[SESSION_LEN], tool[TOOL_LEN];
+	uint64_t segment_max;
+	bool no_sync;
+	bool names_dirty; /* directory entries not synced yet */
+	int io_error;	  /* of the last attempt to write; 0 = none */
+	uint64_t deadline;
+
+	struct chain *chain;
+	struct ZSTD_CCtx_s *zstd;
+
+	struct buf raw; /* records of the frame being filled: u32 length, bytes */
+	uint32_t raw_n;
+	uint64_t next_seq;
+
+	struct buf out; /* closed frames that are not durable */
+	uint64_t off;	/* where out[0] goes in the file */
+
+	uint8_t head[STORE_HASH_LEN]; /* record chain behind the last closed frame */
+	uint8_t link[STORE_HASH_LEN]; /* frame chain behind the last closed frame */
+
+	uint64_t created_ns;
+	uint64_t durable_seq;
+	struct manifest_segment *segments; /* n of them; the last is being written */
+	unsigned n_segments, cap_segments;
+
+	enum { JOURNAL_OPEN, JOURNAL_SEALING, JOURNAL_SEALED } state;
+};
+
+DEFINE_AUTO(journal, journal_free)
+#define auto_journal AUTO(journal)
+
+/* An empty journal on a locked directory; opens no segment. */
+int journal_new(struct journal **ret, int dirfd, const struct journal_options *opt,
+		struct err *err);
+/* Create the segment behind the last one. The old one must be durable, `out` empty. */
+int journal_add_segment(struct journal *j);
+int journal_push_segment(struct journal *j, const struct manifest_segment *s);
+/* The manifest of the open state; not synced. */
+int journal_write_open_manifest(struct journal *j);
+/* Turn `raw` into a frame in `out`. */
+int journal_close_frame(struct journal *j);
+/* Put a frame behind `out`. Changes nothing on failure. */
+int journal_put_frame(struct journal *j, struct frame_header *h, const uint8_t *payload,
+		      const uint8_t head[STORE_HASH_LEN]);
+/* Write and sync `out`. */
+int journal_flush(struct journal *j);
+
+#endif
