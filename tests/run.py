@@ -267,7 +267,7 @@ def must(results):
 
 def main():
     ap = argparse.ArgumentParser(description="run the tests")
-    ap.add_argument("--build", default="build", help="folder of products")
+    ap.add_argument("--build", default=os.path.join(ROOT, "build"), help="folder of products")
     ap.add_argument("--suite", help="only these suites, comma-separated")
     ap.add_argument("-j", type=int, default=min(4, os.cpu_count() or 1), help="programs at once")
     ap.add_argument("--timeout", type=float, help="seconds a program may take")

@@ -185,7 +185,8 @@ class TestCase(unittest.TestCase):
         self.count += 1
         folder = self.path("s%d" % self.count)
         os.mkdir(folder)
-        return folder, [WARDER, "run", "--session-dir", os.path.join(folder, "session"), "--result",
+        # Quiet: the closing line would be in the way of what the command itself says.
+        return folder, [WARDER, "run", "--quiet", "--session-dir", os.path.join(folder, "session"), "--result",
                         os.path.join(folder, "result.json"), *options, "--", *command]
 
     def session(self, *command, options=(), netns=None, prefix=(), **kw):

@@ -2,6 +2,7 @@
 """Bad input and hosts that lack something: one clear line, exit code 125, nothing left behind, and the
 command was not run. What is left behind is compared by the runner, and here where a path is named."""
 
+import json
 import os
 import shutil
 import unittest
@@ -127,6 +128,12 @@ class DryRun(TestCase):
         self.assertIn(b"touch", done.out)
         self.assertFalse(os.path.exists(self.path("dir")))
         self.assertEqual(leftovers.wait_clean(BUILD, before), [])
+
+
+    def test_as_json(self):
+        done = self.warder("run", "--dry-run", "--json", "--", "true")
+        self.assertCode(done, 0)
+        self.assertIsInstance(json.loads(done.out), dict)
 
 
 class Other(TestCase):

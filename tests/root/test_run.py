@@ -234,6 +234,13 @@ class Stdio(TestCase):
         self.assertLessEqual(len(fds - {0, 1, 2}), 1, s.out)
 
 
+class ClosingLine(TestCase):
+    def test_one_line_says_how_it_ended(self):
+        done = self.warder("run", "--session-dir", self.path("dir"), "--", "sh", "-c", "exit 4")
+        self.assertCode(done, 4)
+        self.assertOneLine(done, "exit code 4", self.path("dir"))
+
+
 class Signals(TestCase):
     def test_forwarded_and_answered(self):
         for sig in ("TERM", "INT", "HUP"):
