@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make deps` against invented hosts: what it would install, and when it refuses."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".ci", "deps")
+
+
+class Deps(unittest.TestCase):
+    def run_on(self, os_release, installed=False, uid=0):
+        """(exit code, stdout, stderr, what apt-get was asked for)"""
+        with tempfile.TemporaryDirectory() as top:
+            def program(name, text):
+                with open(os.path.join(top, name), "w") as f:
+                    f.write("#!/bin/sh\n" + text + "\n")
+                os.chmod(f.name, 0o755)
+            program("dpkg-query", "echo 'ii '" if installed else "exit 1")
+            program("apt-get", 'echo "$@" >> %s/apt' % top)
+            program("id", "echo %d" % uid)
+            with open(os.path.join(top, "os-release"), "w") as f:
+                f.write(os_release)
+            done = subprocess.run(["sh", SCRIPT], capture_output=True, text=True, env={
+                "PATH": top + ":/usr/bin:/bin", "OS_RELEASE": f.name})
+            apt = ""
+            if os.path.exists(top + "/apt"):
+                with open(top + "/apt") as f:
+                    apt = f.read()
+            return done.returncode, done.stdout, done.stderr, apt
+
+    def test_each_distribution_s_own_names(self):
+        for release, own, others in (
+                ("ID=debian\nVERSION_ID=12\n", "libclang-rt-14-dev", "linux-tools"),
+                ("ID=debian\nVERSION_ID=\"13\"\n", "libclang-rt-19-dev", "linux-tools"),
+                ("ID=ubuntu\nVERSION_ID=\"24.04\"\n", "linux-tools-common", " bpftool")):
+            code, out, err, apt = self.run_on(release)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn(own, apt)
+            self.assertIn("libbpf-dev", apt)
+            self.assertNotIn(others, apt)
+
+    def test_all_there_means_no_apt(self):
+        code, out, err, apt = self.run_on("ID=debian\nVERSION_ID=12\n", installed=True, uid=1000)
+        self.assertEqual((code, err, apt), (0, "", ""))
+
+    def refused(self, *words, **host):
+        code, out, err, apt = self.run_on(**host)
+        self.assertEqual((code, out, apt), (1, "", ""))
+        self.assertEqual(err.count("\n"), 1)
+        for w in words:
+            self.assertIn(w, err)
+
+    def test_elsewhere_it_refuses(self):
+        self.refused("Fedora", os_release="ID=fedora\nVERSION_ID=40\nPRETTY_NAME='Fedora Linux 40'\n")
+        self.refused("Debian 12", os_release="ID=debian\nVERSION_ID=11\n")
+
+    def test_without_root_it_names_what_is_missing(self):
+        self.refused("root", "libbpf-dev", os_release="ID=debian\nVERSION_ID=12\n", uid=1000)
+
+
+if __name__ == "__main__":
+    unittest.main()
