@@ -142,16 +142,39 @@ bool utf8_is_valid(struct str s)
 	return true;
 }
 
-/* Writes the escaped form of s at d, which has room for 6 bytes an input byte. */
-static char *escape_into(char *d, struct str s, bool *valid)
+/* Eight bytes at once: does none of them need the table? */
+static bool is_plain8(const unsigned char *p)
+{
+	const uint64_t ones = 0x0101010101010101, high = ones << 7;
+	uint64_t x, quote, back, del;
+
+	memcpy(&x, p, sizeof(x));
+	quote = x ^ ones * '"';
+	back = x ^ ones * '\\';
+	del = x ^ ones * 0x7f;
+	/* y - ones has its high bit set where y's byte is 0; x - 0x20.. where x's is below 0x20. */
+	return ((x | (x - ones * 0x20) | (quote - ones) | (back - ones) | (del - ones)) & high) ==
+	       0;
+}
+
+char *json_escape(char *d, struct str s, bool *valid)
 {
 	static const char hex[] = "0123456789abcdef";
 	const unsigned char *p = (const unsigned char *)s.p;
 	size_t i = 0, k;
 
 	while (i < s.n) {
-		unsigned char c = p[i], e = ESCAPE[c];
+		unsigned char c, e;
 
+		while (s.n - i >= 8 && is_plain8(p + i)) {
+			memcpy(d, p + i, 8);
+			d += 8;
+			i += 8;
+		}
+		if (i == s.n)
+			break;
+		c = p[i];
+		e = ESCAPE[c];
 		if (!e) {
 			*d++ = (char)c;
 			i++;
@@ -200,9 +223,9 @@ bool json_str(struct json *j, struct str s)
 			     k++)
 				piece.n--;
 		}
-		if (buf_reserve(b, piece.n * 6) < 0)
+		if (buf_reserve(b, piece.n * JSON_ESCAPE_MAX) < 0)
 			return valid;
-		b->n = (size_t)(escape_into(b->p + b->n, piece, &valid) - b->p);
+		b->n = (size_t)(json_escape(b->p + b->n, piece, &valid) - b->p);
 		done += piece.n;
 	}
 	buf_addc(b, '"');
@@ -214,9 +237,10 @@ void json_strz(struct json *j, const char *z)
 	json_str(j, str_from(z));
 }
 
-void json_u64(struct json *j, uint64_t v)
+char *json_digits(char *d, uint64_t v)
 {
 	char tmp[20], *p = tmp + sizeof(tmp);
+	size_t n;
 
 	while (v >= 100) {
 		p -= 2;
@@ -229,8 +253,17 @@ void json_u64(struct json *j, uint64_t v)
 	} else {
 		*--p = (char)('0' + v);
 	}
+	n = (size_t)(tmp + sizeof(tmp) - p);
+	memcpy(d, p, n);
+	return d + n;
+}
+
+void json_u64(struct json *j, uint64_t v)
+{
+	char tmp[20];
+
 	before_value(j);
-	buf_add(j->out, p, (size_t)(tmp + sizeof(tmp) - p));
+	buf_add(j->out, tmp, (size_t)(json_digits(tmp, v) - tmp));
 }
 
 void json_i64(struct json *j, int64_t v)

@@ -38,6 +38,13 @@ void json_null(struct json *j);
 void json_raw(struct json *j, struct str s);
 void json_base64(struct json *j, struct str bytes);
 
+/* The inside of a JSON string literal: writes the escaped form of s at d, which has room for
+ * JSON_ESCAPE_MAX bytes an input byte. Returns the end; *valid becomes false when s was not UTF-8. */
+#define JSON_ESCAPE_MAX 6
+char *json_escape(char *d, struct str s, bool *valid);
+/* Decimal digits of v at d (at most 20). Returns the end. */
+char *json_digits(char *d, uint64_t v);
+
 /* Is it well-formed UTF-8 (RFC 3629: no overlongs, no surrogates)? */
 bool utf8_is_valid(struct str s);
 
