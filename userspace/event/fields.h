@@ -71,6 +71,8 @@ enum field_type {
 	X(PROC_ARGS_TRUNCATED, "proc.args_truncated", FT_BOOL, FAM_SUBJECT, "argv was cut")        \
 	X(PROC_CWD, "proc.cwd", FT_STR, FAM_SUBJECT, "working directory at exec")                  \
 	X(PROC_START, "proc.start", FT_U64, FAM_SUBJECT, "start, ns since boot; with pid unique")  \
+	X(PROC_RUNTIME, "proc.runtime", FT_BOOL, FAM_SUBJECT,                                      \
+	  "Warder's own init in the sandbox, not the payload")                                     \
 	X(PROC_TTY, "proc.tty", FT_STR, FAM_PROC, "controlling terminal")                          \
 	X(PROC_STDIN, "proc.stdin", FT_STR, FAM_PROC, "type of fd 0: tty pipe socket file none")   \
 	X(PROC_CAPS, "proc.caps", FT_HEX, FAM_PROC, "effective capabilities")                      \
@@ -141,6 +143,8 @@ enum field_type {
 	X(DNS_TYPE, "dns.type", FT_STR, FAM_DNS, "record type asked for")                          \
 	X(DNS_RCODE, "dns.rcode", FT_STR, FAM_DNS, "response code")                                \
 	X(DNS_ANSWERS, "dns.answers", FT_ANSWERS, FAM_DNS, "records of the answer section")        \
+	X(DNS_UNSOLICITED, "dns.unsolicited", FT_BOOL, FAM_DNS,                                    \
+	  "answer to no query that was seen: its names are not trusted")                           \
 	X(DNS_MALFORMED, "dns.malformed", FT_STR, FAM_DNS, "why the packet is no DNS message")     \
 	X(LIMIT_TYPE, "limit.type", FT_STR, FAM_LIMIT, "memory pids cpu disk output timeout ...")  \
 	X(LIMIT_VALUE, "limit.value", FT_U64, FAM_LIMIT, "the limit, in its own unit")             \
