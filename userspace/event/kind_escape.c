@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* escape: one attempt; raw arguments said in words where they are flags or commands. */
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/event/decode_ctx.h"
+#include "userspace/event/names.h"
+
+static struct str name_or_number(struct decode_ctx *c, const char *name, uint64_t v)
+{
+	return name ? str_from(name) : arena_printf(c->ev->arena, "%#llx", (unsigned long long)v);
+}
+
+/* "NAME pid 123" */
+static struct str with_pid(struct decode_ctx *c, const char *name, uint64_t pid)
+{
+	return arena_printf(c->ev->arena, "%s pid %d", name, (int)pid);
+}
+
+static struct str clone_flags(struct decode_ctx *c, uint64_t flags)
+{
+	uint64_t all = 0;
+
+	for (const struct flag_name *f = clone_flag_names; f->mask; f++)
+		all |= f->mask;
+	return flags_text(c->ev->arena, clone_flag_names, flags & all);
+}
+
+static struct str mount_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	struct str call = event_str(c->ev, F_SYSCALL);
+
+	/* mount(source, target, type, flags, data); the others have no flags worth naming */
+	return str_eqz(call, "mount") ? flags_text(c->ev->arena, mount_flag_names, w->args[3])
+				      : (struct str){ 0 };
+}
+
+static struct str keyctl_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	struct str call = event_str(c->ev, F_SYSCALL);
+
+	return str_eqz(call, "keyctl") ? name_or_number(c, name_keyctl(w->args[0]), w->args[0])
+				       : call;
+}
+
+static struct str personality_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	return flags_text(c->ev->arena, personality_flag_names, (uint32_t)w->args[0]);
+}
+
+static struct str ptrace_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	struct str request = name_or_number(c, name_ptrace(w->args[0]), w->args[0]);
+
+	return w->args[0] && request.p ? with_pid(c, request.p, w->args[1]) : request;
+}
+
+static struct str clone_ns_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	bool clone3 = str_eqz(event_str(c->ev, F_SYSCALL), "clone3");
+
+	/* clone3's flags are in a struct behind args[0]: the probe reads them into new_value */
+	return clone_flags(c, w->new_value || clone3 ? w->new_value : w->args[0]);
+}
+
+/* In words what the arguments say; p == NULL where they say nothing to a reader. */
+static struct str args_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	switch ((enum wire_escape_type)w->type) {
+	case WIRE_ESCAPE_SETNS:
+		return w->args[1] ? clone_flags(c, w->args[1]) : STR("any namespace");
+	case WIRE_ESCAPE_UNSHARE:
+		return flags_text(c->ev->arena, clone_flag_names, w->args[0]);
+	case WIRE_ESCAPE_CLONE_NS:
+		return clone_ns_text(c, w);
+	case WIRE_ESCAPE_MOUNT:
+		return mount_text(c, w);
+	case WIRE_ESCAPE_PTRACE:
+		return ptrace_text(c, w);
+	case WIRE_ESCAPE_BPF:
+		return name_or_number(c, name_bpf_cmd(w->args[0]), w->args[0]);
+	case WIRE_ESCAPE_KEYCTL:
+		return keyctl_text(c, w);
+	case WIRE_ESCAPE_PROCESS_VM:
+		return with_pid(c, "target", w->args[0]);
+	case WIRE_ESCAPE_PERSONALITY:
+		return personality_text(c, w);
+	case WIRE_ESCAPE_SOCKET_FAMILY:
+		return name_or_number(c, name_family((uint32_t)w->args[0]), w->args[0]);
+	default:
+		return (struct str){ 0 };
+	}
+}
+
+/* Types whose own string is the thing itself; for the others what the arguments say comes first. */
+static bool string_comes_first(uint32_t type)
+{
+	return type == WIRE_ESCAPE_MOUNT;
+}
+
+void decode_escape(struct decode_ctx *c)
+{
+	const struct wire_escape w = DECODE_FIXED(c, wire_escape);
+	struct str detail = decode_string(c, w.detail), target = decode_string(c, w.detail2);
+	struct str words = args_text(c, &w);
+	const char *type = event_escape_name(w.type);
+	struct event *ev = c->ev;
+
+	if (type)
+		event_set_strz(ev, F_ESCAPE_TYPE, type);
+	else
+		event_set_str(ev, F_ESCAPE_TYPE, arena_printf(ev->arena, "type_%u", w.type));
+	if (words.p && (!detail.p || !string_comes_first(w.type))) {
+		if (!target.p)
+			target = detail;
+		detail = words;
+	}
+	event_set_str(ev, F_ESCAPE_DETAIL, detail);
+	event_set_str(ev, F_ESCAPE_TARGET, target);
+	if (w.old_value || w.new_value) {
+		event_set_u64(ev, F_ESCAPE_OLD, w.old_value);
+		event_set_u64(ev, F_ESCAPE_NEW, w.new_value);
+	}
+	if (ev->hdr.nr != WIRE_NR_NONE) {
+		event_set_u64(ev, F_ESCAPE_ARG0, w.args[0]);
+		event_set_u64(ev, F_ESCAPE_ARG1, w.args[1]);
+		event_set_u64(ev, F_ESCAPE_ARG2, w.args[2]);
+	} else if (ev->hdr.ret == 0 && !(ev->hdr.flags & WIRE_F_DENIED)) {
+		event_unset(ev, F_OUTCOME); /* a finding, not a call: there is no result */
+	}
+	event_set_bool(ev, F_ESCAPE_KILLED, ev->hdr.flags & WIRE_F_KILLED);
+}
