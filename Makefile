@@ -245,6 +245,12 @@ demo: all $(TEST_HELPERS) ## as root: real commands in a sandbox, the kill, the 
 lint: ## check formatting, layers, the tree and the shell scripts
 	$(Q)tests/lint/all.sh
 
+.PHONY: tidy
+tidy: $(BUILD)/gen/warder.skel.h ## static analysis by clang-tidy and cppcheck; slow, to be read with judgement
+	$(Q)clang-tidy --quiet $(foreach f,$(FOLDERS),$(SRCS_$(f))) $(INIT_SRCS) -- $(CPPFLAGS_ALL) -std=gnu11 $(PKG_CFLAGS)
+	$(Q)cppcheck -q --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 -I. -I$(BUILD)/gen \
+		--suppress=missingInclude $(foreach f,$(FOLDERS),$(SRCS_$(f))) $(INIT_SRCS)
+
 .PHONY: format
 format: ## apply clang-format
 	$(Q)tests/lint/format.sh --fix
