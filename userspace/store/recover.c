@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Go on with a journal whose writer died. Everything before the first incomplete frame stays; what
+ * comes behind it was never reported durable. */
+#include "userspace/store/journal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "userspace/store/segment.h"
+
+/* A crash tears at most what was written and not synced. More than that is damage, and cutting it
+ * away would destroy evidence. */
+#define RECOVER_CUT_MAX (JOURNAL_BUFFER_MAX + 2 * FRAME_RAW_LIMIT)
+
+struct recovery {
+	struct journal *j;
+	struct segment_list list;
+	struct segment_file file;
+	struct manifest_info manifest;
+	bool has_manifest;
+	/* Cut only when everything was looked at and nothing speaks against it. */
+	uint64_t keep, cut; /* of the last segment with records */
+	bool drop_last;	    /* the one behind it has not even a header */
+};
+
+static int segment_err(struct err *err, int code, unsigned number, const char *why)
+{
+	return err_set(err, code, "events.%04u.seg: %s", number, why);
+}
+
+static int adopt_header(struct recovery *rec, const struct segment_header *h, struct err *err)
+{
+	struct journal *j = rec->j;
+	const char *why = NULL;
+
+	if (h->number != rec->file.number)
+		why = "its header has another number than its name";
+	else if (j->session[0] && strcmp(h->session, j->session) != 0)
+		why = "it belongs to another session";
+	else if (h->number > 1 &&
+		 (h->first_seq != j->next_seq || memcmp(h->prev, j->link, STORE_HASH_LEN) != 0 ||
+		  memcmp(h->head, j->head, STORE_HASH_LEN) != 0))
+		why = "it does not go on from the segment before";
+	if (why)
+		return segment_err(err, EBADMSG, rec->file.number, why);
+	memcpy(j->session, h->session, SESSION_LEN);
+	memcpy(j->head, h->head, STORE_HASH_LEN);
+	if (h->number == 1)
+		j->created_ns = h->created_ns;
+	return 0;
+}
+
+/* Walks the frames from the segment's start to the first that is not good. *ret_why: NULL when the
+ * file ends in good order or in the middle of a frame. */
+static int walk(struct recovery *rec, struct manifest_segment *s, const char **ret_why)
+{
+	struct journal *j = rec->j;
+	struct frame f;
+	int r;
+
+	*ret_why = NULL;
+	for (;;) {
+		r = frame_read(&rec->file, s->bytes, &f, ret_why);
+		if (r == READ_END || r == READ_TORN || r == -EBADMSG)
+			return 0;
+		if (r < 0)
+			return r;
+		if (memcmp(f.h.prev, j->link, STORE_HASH_LEN) != 0 ||
+		    f.h.first_seq != j->next_seq) {
+			*ret_why = "a frame does not follow the bytes before it";
+			return 0;
+		}
+		if (f.h.type == FRAME_SEAL)
+			return -EALREADY;
+		r = chain_hash(j->chain, j->link, f.header, FRAME_HEADER_LEN + (size_t)f.h.comp_len,
+			       NULL, 0);
+		if (r < 0)
+			return r;
+		memcpy(j->head, f.h.head, STORE_HASH_LEN);
+		s->bytes = frame_end(&f);
+		if (f.h.type == FRAME_DATA) {
+			memcpy(s->end, j->link, STORE_HASH_LEN);
+			s->records += f.h.n;
+			s->frames++;
+			j->next_seq += f.h.n;
+		}
+	}
+}
+
+/* May what follows byte `keep` of this segment be cut? */
+static int plan_cut(struct recovery *rec, uint64_t keep, const char *why, struct err *err)
+{
+	unsigned number = rec->file.number;
+	uint64_t size;
+	int r;
+
+	r = segment_file_size(&rec->file, &size);
+	if (r < 0)
+		return err_set(err, r, "events.%04u.seg: %m", number);
+	rec->keep = keep;
+	if (size == keep)
+		return 0;
+	if (number != rec->list.max)
+		return err_set(err, EBADMSG,
+			       "events.%04u.seg is damaged at byte %llu, and another segment "
+			       "follows; nothing was cut",
+			       number, (unsigned long long)keep);
+	if (size - keep > RECOVER_CUT_MAX)
+		return err_set(
+			err, EBADMSG,
+			"events.%04u.seg is damaged at byte %llu (%s), %llu bytes before its "
+			"end: more than a crash can tear; nothing was cut",
+			number, (unsigned long long)keep, why ? why : "incomplete frame",
+			(unsigned long long)(size - keep));
+	rec->cut = size - keep;
+	return 0;
+}
+
+static int cut_tail(struct recovery *rec, struct err *err)
+{
+	char name[SEGMENT_NAME_LEN + 1];
+
+	if (rec->drop_last) {
+		segment_name(name, rec->list.max);
+		if (unlinkat(rec->j->dirfd, name, 0) < 0)
+			return err_set(err, errno, "%s: %m", name);
+		return 0;
+	}
+	if (rec->cut == 0)
+		return 0;
+	if (ftruncate(rec->j->fd, (off_t)rec->keep) < 0 || fsync(rec->j->fd) < 0)
+		return err_set(err, errno, "events.%04u.seg: %m", rec->list.max);
+	return 0;
+}
+
+static int take_segment(struct recovery *rec, unsigned number, struct err *err)
+{
+	struct manifest_segment s = { .bytes = SEGMENT_HEADER_LEN };
+	struct journal *j = rec->j;
+	struct segment_header h;
+	const uint8_t *bytes;
+	const char *why = NULL;
+	int r;
+
+	r = segment_file_open(&rec->file, j->dirfd, number, O_RDWR);
+	if (r < 0)
+		return segment_err(err, r, number, strerror(-r));
+	r = segment_header_read(&rec->file, &h, &why);
+	if (number == rec->list.max && (r == READ_END || r == READ_TORN)) {
+		rec->drop_last = true;
+		return segment_file_size(&rec->file, &rec->cut);
+	}
+	if (r != READ_OK)
+		return segment_err(err, r < 0 ? r : -EBADMSG, number,
+				   why ? why : "its header is incomplete");
+	r = adopt_header(rec, &h, err);
+	if (r < 0)
+		return r;
+	if (segment_file_get(&rec->file, 0, SEGMENT_HEADER_LEN, &bytes) != SEGMENT_HEADER_LEN)
+		return segment_err(err, EIO, number, "cannot be read");
+	r = chain_hash(j->chain, j->link, bytes, SEGMENT_HEADER_LEN, NULL, 0);
+	if (r < 0)
+		return err_set(err, r, "journal: %m");
+	s.first_seq = h.first_seq;
+	memcpy(s.end, j->link, STORE_HASH_LEN);
+	r = walk(rec, &s, &why);
+	if (r == -EALREADY)
+		return err_set(err, r, "the bundle is sealed");
+	if (r < 0)
+		return err_set(err, r, "events.%04u.seg: %m", number);
+	r = plan_cut(rec, s.bytes, why, err);
+	if (r < 0)
+		return r;
+	r = journal_push_segment(j, &s);
+	return r < 0 ? err_set(err, r, "journal: %m") : 0;
+}
+
+static int load_manifest(struct recovery *rec)
+{
+	auto_buf struct buf text = { 0 };
+	int r;
+
+	r = manifest_load(rec->j->dirfd, &text);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	/* one that cannot be read is what a power cut leaves of a new one */
+	rec->has_manifest = manifest_parse((struct str){ text.p, text.n }, &rec->manifest) == 0;
+	return 0;
+}
+
+/* Sealing writes the manifest before the seal, so a crash may leave a sealed manifest and all
+ * records. With fewer records somebody has cut a sealed bundle, and we must not sew it up. */
+static int check_manifest(const struct recovery *rec, struct err *err)
+{
+	const struct journal *j = rec->j;
+	char head[2 * STORE_HASH_LEN + 1];
+
+	if (!rec->has_manifest)
+		return 0;
+	if (strcmp(rec->manifest.session, j->session) != 0)
+		return err_set(err, EBADMSG, "manifest.json belongs to another session");
+	hash_to_hex(head, j->head);
+	if (rec->manifest.sealed &&
+	    (rec->manifest.records != j->next_seq - 1 || strcmp(head, rec->manifest.head) != 0))
+		return err_set(err, EBADMSG,
+			       "the bundle was sealed with %llu records and cut or changed since",
+			       (unsigned long long)rec->manifest.records);
+	return 0;
+}
+
+/* Nothing was left of the first segment: begin as journal_create does. */
+static int find_session(struct recovery *rec, struct err *err)
+{
+	struct journal *j = rec->j;
+	int r;
+
+	if (!j->session[0] && rec->has_manifest)
+		memcpy(j->session, rec->manifest.session, SESSION_LEN);
+	if (!j->session[0])
+		return err_set(err, ENODATA, "the journal holds nothing, not even a session name");
+	r = chain_start(j->chain, j->head, j->session);
+	return r < 0 ? err_set(err, r, "journal: %m") : 0;
+}
+
+static int reopen_last(struct recovery *rec, struct err *err)
+{
+	struct journal *j = rec->j;
+	int r;
+
+	if (rec->file.number != j->n_segments) {
+		r = segment_file_open(&rec->file, j->dirfd, j->n_segments, O_RDWR);
+		if (r < 0)
+			return segment_err(err, r, j->n_segments, strerror(-r));
+	}
+	j->fd = take_fd(rec->file.fd);
+	j->off = j->segments[j->n_segments - 1].bytes;
+	return 0;
+}
+
+static int recover(struct recovery *rec, struct err *err)
+{
+	struct journal *j = rec->j;
+	int r;
+
+	r = segment_list(j->dirfd, &rec->list, err);
+	if (r < 0)
+		return r;
+	r = load_manifest(rec);
+	if (r < 0)
+		return err_set(err, r, "manifest.json: %m");
+	if (rec->list.max == 0 && !rec->has_manifest)
+		return err_set(err, ENOENT, "there is no journal");
+	for (unsigned i = 1; i <= rec->list.max; i++) {
+		r = take_segment(rec, i, err);
+		if (r < 0)
+			return r;
+	}
+	r = j->n_segments ? reopen_last(rec, err) : find_session(rec, err);
+	if (r < 0)
+		return r;
+	r = check_manifest(rec, err);
+	if (r < 0)
+		return r;
+	r = cut_tail(rec, err);
+	if (r < 0)
+		return r;
+	if (j->n_segments == 0) {
+		r = journal_add_segment(j);
+		if (r < 0)
+			return err_set(err, r, "bundle directory: events.0001.seg: %m");
+	}
+	r = journal_write_open_manifest(j);
+	if (r < 0)
+		return err_set(err, r, "bundle directory: manifest.json: %m");
+	j->names_dirty = true;
+	j->durable_seq = j->next_seq - 1;
+	return 0;
+}
+
+int journal_recover(struct journal **ret, int dirfd, const struct journal_options *opt,
+		    uint64_t *ret_cut, struct err *err)
+{
+	auto_journal struct journal *j = NULL;
+	struct recovery rec = { .file = SEGMENT_FILE_NONE };
+	int r;
+
+	if (opt->session && !session_is_valid(opt->session))
+		return err_set(err, EINVAL, "journal: the session name is malformed");
+	r = journal_new(&j, dirfd, opt, err);
+	if (r < 0)
+		return r;
+	if (opt->session)
+		memcpy(j->session, opt->session, strlen(opt->session) + 1);
+	rec.j = j;
+	r = recover(&rec, err);
+	segment_file_close(&rec.file);
+	if (r < 0)
+		return r;
+	*ret_cut = rec.cut;
+	*ret = take_ptr(j);
+	return 0;
+}

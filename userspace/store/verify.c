@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+/* FORMAT.md section 7: read everything once, believe nothing, say exactly what is known. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/store/chain.h"
+#include "userspace/store/manifest.h"
+#include "userspace/store/segment.h"
+
+#define PROGRESS_STEP (4 << 20)
+
+enum walk {
+	WALK_ON = 0,
+	WALK_STOP = 1, /* a finding is in the report; the rest is not looked at */
+};
+
+struct verify {
+	int dirfd;
+	struct verify_report *report;
+	struct segment_list list;
+	struct segment_file file;
+	struct unpacker unpacker;
+	struct chain *chain;
+
+	struct buf manifest_text;
+	bool has_manifest, manifest_readable;
+	struct manifest_info manifest;
+	uint64_t bytes_on_disk; /* of all segments, when we began */
+
+	uint8_t link[STORE_HASH_LEN], head[STORE_HASH_LEN];
+	uint64_t next_seq;
+	bool sealed;
+	struct seal seal;
+
+	verify_progress_fn fn;
+	void *arg;
+	uint64_t told;
+};
+
+const char *verify_state_name(enum verify_state s)
+{
+	switch (s) {
+	case VERIFY_OK:
+		return "intact";
+	case VERIFY_ALTERED:
+		return "altered";
+	case VERIFY_OPEN:
+		return "open";
+	case VERIFY_GAPS:
+		return "intact with gaps";
+	}
+	return "unknown";
+}
+
+__attribute__((format(printf, 3, 4))) static int finding(struct verify *v, enum verify_state state,
+							 const char *fmt, ...)
+{
+	va_list ap;
+
+	v->report->state = state;
+	va_start(ap, fmt);
+	vsnprintf(v->report->text, sizeof(v->report->text), fmt, ap);
+	va_end(ap);
+	return WALK_STOP;
+}
+
+static int altered_at(struct verify *v, uint64_t off, const char *what)
+{
+	v->report->first_bad = v->next_seq;
+	return finding(v, VERIFY_ALTERED,
+		       "altered: events.%04u.seg, byte %llu: %s; the %llu records before it are as "
+		       "they were written",
+		       v->file.number, (unsigned long long)off, what,
+		       (unsigned long long)v->report->records);
+}
+
+/* The file of the last segment ends too early, or in good order but without a seal. */
+static int end_missing(struct verify *v, uint64_t off, bool torn)
+{
+	const struct manifest_info *m = &v->manifest;
+	unsigned long long records = v->report->records;
+
+	if (v->manifest_readable && m->sealed) {
+		/* Nothing was taken away, so what does not fit was changed. */
+		if (v->bytes_on_disk >= m->bytes)
+			return altered_at(v, off,
+					  "the seal that the manifest promises is not here");
+		v->report->first_bad = v->next_seq;
+		return finding(v, VERIFY_OPEN,
+			       "the end is missing: sealed with %llu records, but cut in "
+			       "events.%04u.seg at byte %llu; the first %llu records are intact",
+			       (unsigned long long)m->records, v->file.number,
+			       (unsigned long long)off, records);
+	}
+	if (torn)
+		return finding(
+			v, VERIFY_OPEN,
+			"not sealed, and the last frame is incomplete (events.%04u.seg, byte "
+			"%llu): running, crashed or cut; the first %llu records are intact",
+			v->file.number, (unsigned long long)off, records);
+	return finding(v, VERIFY_OPEN,
+		       "not sealed: still running, crashed or cut; all %llu records there are "
+		       "intact",
+		       records);
+}
+
+static void tell_progress(struct verify *v, uint64_t done, bool always)
+{
+	if (!v->fn || (!always && done - v->told < PROGRESS_STEP))
+		return;
+	v->told = done;
+	v->fn(v->arg, done, v->bytes_on_disk);
+}
+
+/* A sealed bundle: what the seal says against what was counted, then the manifest against both. */
+static int check_seal(struct verify *v, uint64_t off)
+{
+	const struct seal *s = &v->seal;
+	const struct manifest_info *m = &v->manifest;
+	uint8_t hash[STORE_HASH_LEN];
+
+	if (s->records != v->report->records || s->frames != v->report->frames ||
+	    s->segments != v->file.number || s->bytes != v->report->bytes)
+		return altered_at(v, off,
+				  "the seal does not fit what it seals; somebody who can recompute "
+				  "hashes changed the bundle, and where cannot be told");
+	hash_to_hex(v->report->head, v->head);
+	if (!v->has_manifest)
+		return finding(v, VERIFY_ALTERED,
+			       "altered: the bundle is sealed, but its manifest.json is missing");
+	if (chain_hash(v->chain, hash, v->manifest_text.p, v->manifest_text.n, NULL, 0) < 0)
+		return -EIO;
+	if (s->manifest_len != v->manifest_text.n || memcmp(hash, s->manifest_hash, sizeof(hash)))
+		return finding(v, VERIFY_ALTERED,
+			       "altered: manifest.json is not the one that was sealed; the records "
+			       "are");
+	if (!v->manifest_readable || !m->sealed || m->records != s->records ||
+	    m->frames != s->frames || m->gaps != s->gaps || m->bytes != s->bytes ||
+	    m->segments != s->segments || strcmp(m->session, v->report->session) != 0 ||
+	    strcmp(m->head, v->report->head) != 0)
+		return finding(v, VERIFY_ALTERED,
+			       "altered: manifest.json and the records contradict each other");
+	v->report->gaps = s->gaps;
+	if (s->gaps)
+		return finding(v, VERIFY_GAPS,
+			       "intact and sealed: %llu records; %llu events were lost while "
+			       "recording, as the records say",
+			       (unsigned long long)s->records, (unsigned long long)s->gaps);
+	return finding(v, VERIFY_OK, "intact and sealed: %llu records, no gaps",
+		       (unsigned long long)s->records);
+}
+
+static const char *check_records(struct verify *v, const struct frame *f)
+{
+	const uint8_t *raw;
+	int64_t n;
+
+	if (frame_unpack(&v->unpacker, f, &raw) < 0)
+		return "the frame does not decompress to its size";
+	n = chain_records(v->chain, v->head, raw, f->h.raw_len);
+	if (n == -EBADMSG || (n >= 0 && n != f->h.n))
+		return "the frame's records do not fit into it";
+	if (n < 0)
+		return "the hash could not be computed";
+	return NULL;
+}
+
+/* One frame that is complete and whose checksums are right. NULL or what is wrong with it. */
+static const char *check_frame(struct verify *v, const struct frame *f)
+{
+	const char *why;
+
+	if (memcmp(f->h.prev, v->link, STORE_HASH_LEN) != 0)
+		return "the frame does not follow the bytes before it: a frame was removed, added, "
+		       "moved or changed";
+	if (f->h.first_seq != v->next_seq)
+		return "the frame's sequence number does not go on from the one before";
+	if (chain_hash(v->chain, v->link, f->header, FRAME_HEADER_LEN + (size_t)f->h.comp_len, NULL,
+		       0) < 0)
+		return "the hash could not be computed";
+	if (f->h.type == FRAME_DATA) {
+		uint64_t n = f->h.n;
+
+		why = check_records(v, f);
+		if (why)
+			return why;
+		v->report->records += n;
+		v->report->frames++;
+		v->next_seq += n;
+	}
+	if (memcmp(f->h.head, v->head, STORE_HASH_LEN) != 0) {
+		v->next_seq = f->h.first_seq;
+		v->report->records = v->next_seq - 1;
+		return "the records do not have the hash that was written: a record of this frame "
+		       "was changed";
+	}
+	if (f->h.type == FRAME_SEAL) {
+		why = seal_decode(&v->seal, f->payload);
+		if (why)
+			return why;
+		v->sealed = true;
+	}
+	return NULL;
+}
+
+static int walk_frames(struct verify *v, bool last)
+{
+	uint64_t off = SEGMENT_HEADER_LEN, before = v->report->bytes;
+	struct frame f;
+	const char *why;
+	int r;
+
+	for (;;) {
+		v->report->bytes = before + off;
+		tell_progress(v, v->report->bytes, false);
+		r = frame_read(&v->file, off, &f, &why);
+		if (r == -EBADMSG && v->sealed)
+			return altered_at(v, off, "bytes were added behind the seal");
+		if (r == -EBADMSG)
+			return altered_at(v, off, why);
+		if (r < 0)
+			return r;
+		if (r == READ_END)
+			break;
+		if (v->sealed)
+			return altered_at(v, off, "bytes were added behind the seal");
+		if (r == READ_TORN)
+			return last ? end_missing(v, off, true)
+				    : altered_at(v, off, "cut, though another segment follows");
+		why = check_frame(v, &f);
+		if (why)
+			return altered_at(v, off, why);
+		off = frame_end(&f);
+	}
+	if (v->sealed && !last)
+		return altered_at(v, off, "a segment was added behind the seal");
+	if (v->sealed)
+		return check_seal(v, off - FRAME_HEADER_LEN - SEAL_LEN);
+	return last ? end_missing(v, off, false) : WALK_ON;
+}
+
+static const char *check_segment_header(struct verify *v, const struct segment_header *h)
+{
+	if (h->number != v->file.number)
+		return "the segment's number is not the one in its name";
+	if (v->has_manifest && v->manifest_readable && strcmp(h->session, v->manifest.session) != 0)
+		return "the segment belongs to another session than the manifest";
+	if (h->number > 1 && strcmp(h->session, v->report->session) != 0)
+		return "the segment belongs to another session than the one before";
+	if (memcmp(h->prev, v->link, STORE_HASH_LEN) != 0 ||
+	    memcmp(h->head, v->head, STORE_HASH_LEN) != 0 || h->first_seq != v->next_seq)
+		return "the segment does not go on from the one before";
+	return NULL;
+}
+
+static int walk_segment(struct verify *v, unsigned number)
+{
+	bool last = number == v->list.max;
+	struct segment_header h;
+	const uint8_t *bytes;
+	const char *why;
+	int r;
+
+	r = segment_file_open(&v->file, v->dirfd, number, O_RDONLY);
+	if (r == -ENOENT || r == -ELOOP || r == -EMEDIUMTYPE) {
+		v->report->first_bad = v->next_seq;
+		return finding(v, VERIFY_ALTERED, "altered: events.%04u.seg %s", number,
+			       r == -ENOENT ? "is missing, though later segments are there"
+					    : "is no regular file");
+	}
+	if (r < 0)
+		return r;
+	v->report->segments = number;
+	r = segment_header_read(&v->file, &h, &why);
+	if (r == READ_END || r == READ_TORN)
+		return last ? end_missing(v, 0, true)
+			    : altered_at(v, 0, "cut, though another segment follows");
+	if (r == -EBADMSG)
+		return altered_at(v, 0, why);
+	if (r < 0)
+		return r;
+	if (number == 1) {
+		memcpy(v->report->session, h.session, SESSION_LEN);
+		if (chain_start(v->chain, v->head, h.session) < 0)
+			return -EIO;
+	}
+	why = check_segment_header(v, &h);
+	if (why)
+		return altered_at(v, 0, why);
+	if (segment_file_get(&v->file, 0, SEGMENT_HEADER_LEN, &bytes) != SEGMENT_HEADER_LEN ||
+	    chain_hash(v->chain, v->link, bytes, SEGMENT_HEADER_LEN, NULL, 0) < 0)
+		return -EIO;
+	r = walk_frames(v, last);
+	hash_to_hex(v->report->head, v->head);
+	return r;
+}
+
+static int load_manifest(struct verify *v, struct err *err)
+{
+	int r = manifest_load(v->dirfd, &v->manifest_text);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0 && r != -EFBIG && r != -ELOOP && r != -EMEDIUMTYPE)
+		return err_set(err, r, "manifest.json: %m");
+	v->has_manifest = true;
+	if (r < 0)
+		return 0; /* there, but nothing we would have written */
+	v->manifest_readable =
+		manifest_parse((struct str){ v->manifest_text.p, v->manifest_text.n },
+			       &v->manifest) == 0;
+	return 0;
+}
+
+/* Sizes first, for progress and to tell a cut from a change. */
+static void measure(struct verify *v)
+{
+	uint64_t size;
+
+	for (unsigned i = 1; i <= v->list.max; i++)
+		if (segment_file_open(&v->file, v->dirfd, i, O_RDONLY) == 0 &&
+		    segment_file_size(&v->file, &size) == 0)
+			v->bytes_on_disk += size;
+}
+
+static int verify_run(struct verify *v, struct err *err)
+{
+	int r;
+
+	r = segment_list(v->dirfd, &v->list, err);
+	if (r < 0)
+		return r;
+	r = load_manifest(v, err);
+	if (r < 0)
+		return r;
+	if (v->list.max == 0 && !v->has_manifest)
+		return err_set(err, ENOENT,
+			       "no session bundle: neither events.0001.seg nor "
+			       "manifest.json is there");
+	if (v->list.foreign[0])
+		return finding(v, VERIFY_ALTERED, "altered: the file '%s' is none of the bundle's",
+			       v->list.foreign);
+	if (v->list.max == 0)
+		return finding(v,
+			       v->manifest_readable && !v->manifest.sealed ? VERIFY_OPEN
+									   : VERIFY_ALTERED,
+			       "all segments are missing, only manifest.json is there");
+	r = chain_new(&v->chain);
+	if (r < 0)
+		return err_set(err, r, "verify: %m");
+	measure(v);
+	for (unsigned i = 1; i <= v->list.max; i++) {
+		r = walk_segment(v, i);
+		if (r < 0)
+			return err_set(err, r, "events.%04u.seg: %m", i);
+		if (r == WALK_STOP)
+			break;
+	}
+	tell_progress(v, v->report->bytes, true);
+	return 0;
+}
+
+int store_verify(int dirfd, struct verify_report *ret, verify_progress_fn fn, void *arg,
+		 struct err *err)
+{
+	struct verify_report report = { 0 };
+	struct verify v = {
+		.dirfd = dirfd,
+		.report = &report,
+		.file = SEGMENT_FILE_NONE,
+		.next_seq = 1,
+		.fn = fn,
+		.arg = arg,
+	};
+	int r;
+
+	r = verify_run(&v, err);
+	segment_file_close(&v.file);
+	unpacker_done(&v.unpacker);
+	chain_free(v.chain);
+	buf_done(&v.manifest_text);
+	if (r < 0)
+		return r;
+	*ret = report;
+	return 0;
+}
