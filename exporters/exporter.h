@@ -15,6 +15,7 @@ struct export_record {
 	struct str session;
 	struct str id;	 /* stable event id, for dedup at the consumer */
 	struct str kind; /* "exec", "rule.alert", ... */
+	struct str sandbox;
 	struct str json; /* the record as it stands in the journal */
 };
 
@@ -32,12 +33,26 @@ struct exporter_property {
 	const char *arg;
 	const char *def; /* default as text; NULL = must be given or empty */
 	const char *help;
+	/* Part of where the records go: another value is another sink, with a cursor of its own. */
+	bool identity;
+};
+
+/* What the fan-out offers its sinks. A sink that is opened without one keeps to itself. */
+struct exporter_host {
+	/* eventfd (non-blocking) that ends the fan-out's sleep; any thread, any library may write 8
+	 * bytes to it. -1 = none. */
+	int wake_fd;
+	void *arg;
+	/* A record that was taken (EXPORT_OK) turned out to be refused for good. Called from `poll`,
+	 * before its seq counts as acknowledged. `why` is for a person. */
+	void (*dead_letter)(void *arg, uint64_t seq, struct str json, const char *why);
 };
 
 struct exporter_class {
 	const char *name; /* "file", "kafka" */
 	const char *doc;
-	const struct exporter_property *properties; /* ends with a NULL name */
+	/* The first row is the main property; ends with a NULL name. */
+	const struct exporter_property *properties;
 	/* Unknown property: -EINVAL, unless `pass_prefix` matches ("kafka.": any librdkafka setting). */
 	const char *pass_prefix;
 	int (*open)(struct exporter **ret, const struct exporter_config *cfg, struct err *err);
@@ -45,9 +60,12 @@ struct exporter_class {
 	/* Serve the sink for at most `timeout_ms`. Returns the highest seq up to which everything
 	 * written since open is acknowledged (0 = none). */
 	uint64_t (*poll)(struct exporter *x, int timeout_ms);
-	/* Last error in words, "" when healthy. */
+	/* Last error in words, "" when healthy. Same thread as write and poll. */
 	const char *(*status)(const struct exporter *x);
+	/* Does not wait for what is not acknowledged: it stays behind the cursor. */
 	void (*close)(struct exporter *x);
+	/* The files behind the sink were moved away (SIGHUP); may be NULL. */
+	void (*reopen)(struct exporter *x);
 };
 
 #define EXPORTER_PROPS_MAX 64
@@ -55,6 +73,7 @@ struct exporter_class {
 struct exporter_config {
 	char name[64]; /* instance name; cursor file is named by it */
 	const struct exporter_class *class;
+	const struct exporter_host *host; /* set by the fan-out; outlives the sink */
 	struct {
 		char *key;
 		char *value;
@@ -64,15 +83,27 @@ struct exporter_config {
 
 struct exporter {
 	const struct exporter_class *class;
+	/* Set by the sink in write or poll: it forgot what was not acknowledged (producer made anew,
+	 * failed fsync). The fan-out clears it and offers again from behind the last `poll`. */
+	bool rewind;
+	/* Set by the sink: call poll again within this many ms although nothing will wake the
+	 * fan-out (a slow pipe). 0 = no need. */
+	int poll_in_ms;
+	/* Set with EXPORT_POISON: the reason, for a person. Must live until the next call. */
+	const char *why;
 };
 
 extern const struct exporter_class *const exporter_classes[]; /* ends with NULL */
 
 /* "kafka:localhost:9092,topic=events,kafka.compression.type=lz4" or "file:/path/x.jsonl": class, its
- * main property, then key=value. Unknown class or key: error with a suggestion. */
+ * main property, then key=value. A part without "=" continues the value before it
+ * ("kafka:a:9092,b:9092"), "\\," is a comma. "key=@/path" takes the value from a file (secrets), "@@"
+ * stands for "@". "name=" names the sink; the default is made of the class and a hash of the identity
+ * properties. Unknown class or key: error with a suggestion. On failure nothing is left in cfg. */
 int exporter_config_parse(struct exporter_config *cfg, const char *text, struct err *err);
 int exporter_config_set(struct exporter_config *cfg, const char *key, const char *value,
 			struct err *err);
+/* The value given, else the default, else NULL. */
 const char *exporter_config_get(const struct exporter_config *cfg, const char *key);
 void exporter_config_done(struct exporter_config *cfg);
 
@@ -90,6 +121,8 @@ struct export_source {
 };
 typedef int (*export_source_fn)(void *arg, struct export_source *ret, struct err *err);
 
+#define FANOUT_SINKS_MAX 16
+
 struct fanout_options {
 	const char *session;
 	int cursor_dirfd; /* where cursors are kept; -1 = nowhere (start at 0) */
@@ -100,9 +133,10 @@ struct fanout_options {
 struct fanout_status {
 	char name[64];
 	const char *class_name;
-	uint64_t acked; /* cursor */
-	uint64_t sent;	/* highest seq handed to the sink */
-	uint64_t poison;
+	uint64_t acked;	  /* cursor */
+	uint64_t sent;	  /* highest seq handed to the sink */
+	uint64_t poison;  /* records refused for good; they are in <session>.<sink>.dlq.jsonl */
+	uint64_t rewinds; /* times the sink had to be offered records again */
 	uint64_t errors;
 	bool up;
 	char text[256]; /* last error */
@@ -111,14 +145,18 @@ struct fanout_status {
 int fanout_new(struct fanout **ret, const struct fanout_options *opt, struct err *err);
 /* Opens the sink; a sink whose other side is down still opens. Takes what it needs from cfg. */
 int fanout_add(struct fanout *f, const struct exporter_config *cfg, struct err *err);
-/* Start the thread (all signals blocked in it). */
+/* Start the thread (all signals blocked in it). No fanout_add after that. */
 int fanout_start(struct fanout *f, struct err *err);
 /* New records were committed. Cheap, any thread. */
 void fanout_notify(struct fanout *f);
 /* Wait until every sink has acknowledged `seq`, at most `timeout_ms`. Returns the number of sinks
  * that have not. */
 int fanout_drain(struct fanout *f, uint64_t seq, int timeout_ms);
+/* Ask every sink to reopen its files (log rotation). Any thread. */
+void fanout_reopen(struct fanout *f);
+/* Fills at most `max` rows; returns how many sinks there are. Any thread. */
 size_t fanout_status(struct fanout *f, struct fanout_status *rows, size_t max);
+/* Stops the thread, writes the cursors, closes the sinks. Does not drain. NULL is fine. */
 void fanout_free(struct fanout *f);
 
 #endif
