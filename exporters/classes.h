@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sinks that are built in: one line here, one in registry.c, one file of its own. */
+#ifndef WARDER_EXPORTERS_CLASSES_H
+#define WARDER_EXPORTERS_CLASSES_H
+
+#include "exporters/exporter.h"
+
+extern const struct exporter_class file_exporter;
+extern const struct exporter_class kafka_exporter;
+
+#endif

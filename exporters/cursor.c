@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/cursor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
+#include "userspace/base/json.h"
+
+#define CURSOR_MAGIC	"warder-cursor 1"
+#define CURSOR_FILE_MAX 512
+
+static uint64_t fnv64(const char *p, size_t n)
+{
+	uint64_t h = 14695981039346656037ull;
+
+	for (; n; n--, p++)
+		h = (h ^ (unsigned char)*p) * 1099511628211ull;
+	return h;
+}
+
+/* Names become file names: nothing that leaves the directory. */
+static int state_file_name(char ret[NAME_MAX + 1], const char *session, const char *sink,
+			   const char *suffix)
+{
+	if (!*session || *session == '.' || strchr(session, '/') || strchr(sink, '/'))
+		return -EINVAL;
+	if (snprintf(ret, NAME_MAX + 1, "%s.%s.%s", session, sink, suffix) > NAME_MAX - 5)
+		return -ENAMETOOLONG; /* file_replace_at adds ".tmp" and a dot */
+	return 0;
+}
+
+/* The line without its checksum. */
+static int cursor_body(char *ret, size_t size, const char *session, const char *sink, uint64_t seq)
+{
+	int n = snprintf(ret, size, CURSOR_MAGIC " %s %s %llu ", session, sink,
+			 (unsigned long long)seq);
+
+	return (size_t)n < size ? n : -ENAMETOOLONG;
+}
+
+static int cursor_line(char *ret, size_t size, const char *session, const char *sink, uint64_t seq)
+{
+	int n = cursor_body(ret, size, session, sink, seq), k;
+
+	if (n < 0)
+		return n;
+	k = snprintf(ret + n, size - (size_t)n, "%016llx\n",
+		     (unsigned long long)fnv64(ret, (size_t)n));
+	return (size_t)(n + k) < size ? n + k : -ENAMETOOLONG;
+}
+
+int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_seq)
+{
+	char name[NAME_MAX + 1], want[CURSOR_FILE_MAX], prefix[CURSOR_FILE_MAX];
+	auto_free char *text = NULL;
+	unsigned long long seq;
+	size_t n;
+	char *end;
+	int r;
+
+	r = state_file_name(name, session, sink, "cursor");
+	if (r < 0)
+		return r;
+	r = file_read_at(dirfd, name, CURSOR_FILE_MAX, &text, &n);
+	if (r == -ENOENT) {
+		*ret_seq = 0;
+		return 0;
+	}
+	if (r < 0)
+		return r == -EFBIG ? -EBADMSG : r;
+	r = snprintf(prefix, sizeof(prefix), CURSOR_MAGIC " %s %s ", session, sink);
+	if ((size_t)r >= sizeof(prefix) || strncmp(text, prefix, (size_t)r))
+		return -EBADMSG;
+	seq = strtoull(text + r, &end, 10);
+	r = cursor_line(want, sizeof(want), session, sink, seq);
+	if (r < 0 || (size_t)r != n || memcmp(text, want, n))
+		return -EBADMSG;
+	*ret_seq = seq;
+	return 0;
+}
+
+int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq)
+{
+	char name[NAME_MAX + 1], line[CURSOR_FILE_MAX];
+	int n, r;
+
+	r = state_file_name(name, session, sink, "cursor");
+	if (r < 0)
+		return r;
+	n = cursor_line(line, sizeof(line), session, sink, seq);
+	if (n < 0)
+		return n;
+	return file_replace_at(dirfd, name, line, (size_t)n, 0600);
+}
+
+static int dead_letter_line(struct buf *b, const char *sink, uint64_t seq, struct str record,
+			    bool is_json, const char *why)
+{
+	char when[RFC3339_NS_LEN + 1];
+	struct json j;
+
+	rfc3339_ns(when, clock_real_ns());
+	json_init(&j, b);
+	json_object_begin(&j);
+	json_key(&j, "seq");
+	json_u64(&j, seq);
+	json_key(&j, "time");
+	json_strz(&j, when);
+	json_key(&j, "sink");
+	json_strz(&j, sink);
+	json_key(&j, "why");
+	json_strz(&j, why);
+	json_key(&j, "record");
+	if (is_json)
+		json_raw(&j, record);
+	else
+		json_str(&j, record);
+	json_object_end(&j);
+	buf_addc(b, '\n');
+	return b->failed ? -ENOMEM : 0;
+}
+
+int dead_letter_append(int dirfd, const char *session, const char *sink, uint64_t seq,
+		       struct str record, bool is_json, const char *why)
+{
+	char name[NAME_MAX + 1];
+	auto_close int fd = -1;
+	auto_buf struct buf line;
+	struct stat st;
+	int r;
+
+	buf_init(&line, 0);
+	r = state_file_name(name, session, sink, "dlq.jsonl");
+	if (r < 0)
+		return r;
+	r = dead_letter_line(&line, sink, seq, record, is_json, why);
+	if (r < 0)
+		return r;
+	fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size + (off_t)line.n > DEAD_LETTER_MAX)
+		return -EFBIG;
+	r = fd_write_all(fd, line.p, line.n);
+	if (r < 0) {
+		if (ftruncate(fd, st.st_size) < 0) /* no half line; if this fails, too, so be it */
+			return r;
+		return r;
+	}
+	return fdatasync(fd) < 0 ? -errno : 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sink keeps on disk beside the journal: how far it got, and what was refused for good. */
+#ifndef WARDER_EXPORTERS_CURSOR_H
+#define WARDER_EXPORTERS_CURSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "userspace/base/err.h"
+#include "userspace/base/str.h"
+
+/* The dead-letter file stops growing here; what comes later is still in the journal. */
+#define DEAD_LETTER_MAX (64ll << 20)
+
+/* `<session>.<sink>.cursor` in dirfd: one line with a checksum. Absent: 0 and *ret_seq = 0.
+ * -EBADMSG when damaged or another's: the caller starts at 0, duplicates have equal ids. */
+int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_seq);
+/* Atomic and durable. */
+int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq);
+
+/* Append one line to `<session>.<sink>.dlq.jsonl`: {"seq","time","sink","why","record"}. `is_json`:
+ * the record is embedded as it is, else as a string. -EFBIG past DEAD_LETTER_MAX. */
+int dead_letter_append(int dirfd, const char *session, const char *sink, uint64_t seq,
+		       struct str record, bool is_json, const char *why);
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "exporters/cursor.h"
+#include "userspace/base/fd.h"
+
+static int make_dir(void **state)
+{
+	char path[] = "/tmp/warder-cursor-XXXXXX";
+
+	*state = mkdtemp(path) ? strdup(path) : NULL;
+	return *state ? 0 : -1;
+}
+
+static int drop_dir(void **state)
+{
+	char cmd[256];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", (char *)*state);
+	free(*state);
+	return system(cmd);
+}
+
+static void test_round_trip(void **state)
+{
+	int dir = open(*state, O_DIRECTORY | O_CLOEXEC);
+	uint64_t seq = 99;
+
+	assert_int_equal(cursor_load(dir, "s", "k", &seq), 0);
+	assert_int_equal(seq, 0);
+	assert_int_equal(cursor_store(dir, "s", "k", 42), 0);
+	assert_int_equal(cursor_store(dir, "s", "k", UINT64_MAX), 0);
+	assert_int_equal(cursor_load(dir, "s", "k", &seq), 0);
+	assert_true(seq == UINT64_MAX);
+	assert_int_equal(cursor_load(dir, "s", "other", &seq), 0);
+	assert_int_equal(seq, 0);
+	close(dir);
+}
+
+/* Any flipped, missing or added byte is noticed. */
+static void test_damage(void **state)
+{
+	int dir = open(*state, O_DIRECTORY | O_CLOEXEC);
+	char *text;
+	size_t n;
+	uint64_t seq;
+
+	cursor_store(dir, "s", "k", 1234567);
+	assert_int_equal(file_read_at(dir, "s.k.cursor", 4096, &text, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		text[i] ^= 1;
+		file_replace_at(dir, "s.k.cursor", text, n, 0600);
+		assert_int_equal(cursor_load(dir, "s", "k", &seq), -EBADMSG);
+		text[i] ^= 1;
+		file_replace_at(dir, "s.k.cursor", text, i, 0600);
+		assert_int_equal(cursor_load(dir, "s", "k", &seq), -EBADMSG);
+	}
+	/* Another session's cursor under our name. */
+	file_replace_at(dir, "t.k.cursor", text, n, 0600);
+	assert_int_equal(cursor_load(dir, "t", "k", &seq), -EBADMSG);
+	file_replace_at(dir, "s.k.cursor", text, n, 0600);
+	assert_int_equal(cursor_load(dir, "s", "k", &seq), 0);
+	assert_int_equal(seq, 1234567);
+	free(text);
+	close(dir);
+}
+
+static void test_names_stay_inside(void **state)
+{
+	int dir = open(*state, O_DIRECTORY | O_CLOEXEC);
+	char longest[300];
+	uint64_t seq;
+
+	assert_int_equal(cursor_store(dir, "../x", "k", 1), -EINVAL);
+	assert_int_equal(cursor_store(dir, "", "k", 1), -EINVAL);
+	assert_int_equal(cursor_load(dir, "s", "a/b", &seq), -EINVAL);
+	memset(longest, 'a', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	assert_int_equal(cursor_store(dir, longest, "k", 1), -ENAMETOOLONG);
+	close(dir);
+}
+
+static void test_dead_letter(void **state)
+{
+	int dir = open(*state, O_DIRECTORY | O_CLOEXEC);
+	char *text;
+	size_t n;
+
+	assert_int_equal(
+		dead_letter_append(dir, "s", "k", 7, STR("{\"a\":1}"), true, "too \"big\""), 0);
+	assert_int_equal(dead_letter_append(dir, "s", "k", 8, STR("\xff{"), false, "no"), 0);
+	assert_int_equal(file_read_at(dir, "s.k.dlq.jsonl", 4096, &text, &n), 0);
+	assert_non_null(strstr(text, "{\"seq\":7,\"time\":\""));
+	assert_non_null(strstr(text, "\"why\":\"too \\\"big\\\"\",\"record\":{\"a\":1}}\n"));
+	assert_non_null(strstr(text, "\"record\":\"\xef\xbf\xbd{\"}\n"));
+	free(text);
+	close(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_round_trip, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_damage, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_names_stay_inside, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_dead_letter, make_dir, drop_dir),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

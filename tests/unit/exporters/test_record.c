@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "exporters/record.h"
+
+/* In memory of its exact size, so that a sanitizer sees any step too far. */
+static int scan(struct export_record *rec, char **ret_copy, const char *text)
+{
+	size_t n = strlen(text);
+
+	*ret_copy = malloc(n ? n : 1);
+	memcpy(*ret_copy, text, n);
+	*rec = (struct export_record){ 0 };
+	return record_scan(rec, (struct str){ *ret_copy, n });
+}
+
+static void expect(const char *text, const char *id, const char *kind, const char *session,
+		   const char *sandbox)
+{
+	struct export_record rec;
+	char *copy;
+
+	assert_int_equal(scan(&rec, &copy, text), 0);
+	assert_true(str_eqz(rec.id, id));
+	assert_true(str_eqz(rec.kind, kind));
+	assert_true(str_eqz(rec.session, session));
+	assert_true(str_eqz(rec.sandbox, sandbox));
+	free(copy);
+}
+
+static void test_ours(void **state)
+{
+	(void)state;
+	expect("{\"v\":1,\"id\":\"i1\",\"seq\":7,\"kind\":\"exec\",\"vantage\":\"kernel\","
+	       "\"session\":\"s1\",\"sandbox\":\"b1\",\"proc\":{\"pid\":1}}",
+	       "i1", "exec", "s1", "b1");
+	expect(" { \"id\" : \"i\" , \"kind\":\t\"k\"\n, \"seq\" : -1.5e3 } ", "i", "k", "", "");
+	expect("{}", "", "", "", "");
+}
+
+/* What a sandbox can put into strings and nested members must not be taken for ours. */
+static void test_hostile_values(void **state)
+{
+	(void)state;
+	expect("{\"proc\":{\"kind\":\"evil\",\"a\":[{\"id\":\"evil\"}]},"
+	       "\"x\":\"\\\",\\\"kind\\\":\\\"evil\\\",\\\"id\\\":\\\"evil\",\"kind\":\"exec\"}",
+	       "", "exec", "", "");
+	expect("{\"a\":[\"]\",\"}\",\"\\\\\"],\"kind\":\"k\"}", "", "k", "", "");
+	expect("{\"kind\":\"first\",\"kind\":\"second\"}", "", "first", "", "");
+	expect("{\"kind\":\"with\\u0041\",\"id\":5}", "", "", "", "");
+	expect("{\"ki\\u006ed\":\"x\"}", "", "", "", "");
+}
+
+static void test_broken(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"[]",
+		"x",
+		"{",
+		"{\"",
+		"{\"a",
+		"{\"a\"",
+		"{\"a\":",
+		"{\"a\":1",
+		"{\"a\":\"\\",
+		"{\"a\":\"b\"",
+		"{\"a\":1,",
+		"{\"a\":1,}",
+		"{\"a\":[1,2}",
+		"{\"a\":]}",
+		"{a:1}",
+		"{\"a\" 1}",
+		"{\"a\":{\"b\":1}",
+		"{\"a\":\"b\\\"}",
+		"{\"a\":\"b\" \"c\":1}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct export_record rec;
+		char *copy;
+
+		if (scan(&rec, &copy, texts[i]) != -EBADMSG)
+			fail_msg("'%s' was taken", texts[i]);
+		free(copy);
+	}
+}
+
+static void test_bounded(void **state)
+{
+	char text[3 * RECORD_SCAN_BYTES];
+	struct export_record rec;
+	char *copy;
+	size_t n;
+
+	(void)state;
+	/* A member beyond the window is not found, and being cut there is no error. */
+	n = (size_t)snprintf(text, sizeof(text), "{\"kind\":\"exec\",\"big\":\"");
+	memset(text + n, 'x', 2 * RECORD_SCAN_BYTES);
+	n += 2 * RECORD_SCAN_BYTES;
+	snprintf(text + n, sizeof(text) - n, "\",\"id\":\"late\"}");
+	assert_int_equal(scan(&rec, &copy, text), 0);
+	assert_true(str_eqz(rec.kind, "exec"));
+	assert_int_equal(rec.id.n, 0);
+	free(copy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ours),
+		cmocka_unit_test(test_hostile_values),
+		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
