@@ -170,6 +170,17 @@ $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/stamp/cc
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(filter-out -Wmissing-prototypes,$(CFLAGS_ALL)) -MMD -MP \
 		$(LDFLAGS_ALL) -o $@ $< $$(sed -n '1,5s|^// libs: ||p' $<)
 
+# A helper that drives our own code says so by `// ours: <folder>` in its second line: it is linked like a
+# unit test of that folder.
+HELPERS_OURS := $(shell sed -ns '2s|^// ours: ||p;T;F' $(TEST_HELPER_SRCS) | paste - - | sed 's|\(.*\)\t.*/\(.*\)\.c|\2:\1|')
+define helper_rule
+$(BUILD)/tests/helpers/$(1): $(BUILD)/obj/tests/helpers/$(1).o $(foreach f,$(RANK_$(2)),$(BUILD)/lib/$(f).a)
+	$$(call say,LINK,$$@)
+	$$(Q)mkdir -p $$(@D) && $$(CC) $$(LDFLAGS_ALL) -o $$@ $$< -Wl,--start-group \
+		$(foreach f,$(RANK_$(2)),$(BUILD)/lib/$(f).a) -Wl,--end-group $$(LIBS_ALL)
+endef
+$(foreach h,$(HELPERS_OURS),$(eval $(call helper_rule,$(word 1,$(subst :, ,$(h))),$(word 2,$(subst :, ,$(h))))))
+
 # tests/fuzz/fuzz_<parser>.c: a libFuzzer target. Linked with a plain main it replays its corpus in `check`,
 # so a crash that was found once is tested for good.
 FUZZ_SRCS    := $(wildcard tests/fuzz/fuzz_*.c)
