@@ -287,6 +287,11 @@ install: all ## install the binary (and man pages, units) under DESTDIR and PREF
 clean: ## remove build products
 	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
 
+.PHONY: vmlinux
+vmlinux: ## regenerate vmlinux/$(ARCH)/vmlinux.h from the running kernel
+	$(Q)sh vmlinux/generate.sh $(BPFTOOL) /sys/kernel/btf/vmlinux > vmlinux/$(ARCH)/vmlinux.h.new
+	$(Q)mv vmlinux/$(ARCH)/vmlinux.h.new vmlinux/$(ARCH)/vmlinux.h
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

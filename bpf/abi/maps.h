@@ -20,14 +20,37 @@ struct sandbox_cfg {
 
 #define SANDBOX_F_WATCH 0x1 /* an existing cgroup: no set-up phase, armed from the start */
 
-/* `drops`: per-CPU array; key = drop_key(ring, kind slot). */
-struct drop_count {
-	__u64 count;
-	__u64 first_ts; /* CLOCK_BOOTTIME ns */
-	__u64 last_ts;
+/* Which part of a sandbox a task is. Set at birth, never lowered. */
+enum task_role {
+	ROLE_RUNTIME = 1,  /* our own init: born into the cgroup from outside */
+	ROLE_PRESTART = 2, /* child of init before its exec: still our code */
+	ROLE_PAYLOAD = 3,
 };
 
-/* `fails`: per-CPU array of __u64 counters by site; a failed helper is counted, not swallowed. */
+#define TASK_SAW_FOREIGN  0x1 /* foreign_abi was told */
+#define TASK_KILL_PENDING 0x2 /* to be killed at its own next return to user space */
+#define TASK_EXIT_TOLD	  0x4
+#define TASK_LEFT	  0x8 /* cgroup_leave was told */
+
+/* `tasks`: task storage. Membership: inherited at task_newtask, ended by the task's own end only. */
+struct task_state {
+	__u64 cgid;  /* of the sandbox's leaf: key in `sandboxes` */
+	__u64 start; /* of the process; 0 = seeded from user space, not yet filled */
+	__u32 sandbox;
+	__u32 nspid;
+	__u32 top; /* tgid of the first task of this line in the sandbox: ancestry ends there */
+	__u32 role;
+	__u32 flags;
+	__u32 pad;
+};
+
+/* `counters`: one element, BPF_F_MMAPABLE, so that a process without any privilege that inherited
+ * the mapping can read it. All members only grow. */
+#define COUNTER_CPUS 1024 /* CPUs beyond share rows: counters are atomic */
+#define DROP_ROWS    1024 /* (sandbox, kind) pairs; when full, sandbox 0 takes it, kind by kind */
+#define DROP_PROBES  8
+
+/* A failed helper is counted by site, not swallowed. */
 #define FAIL_SITES(X)                     \
 	X(TASK_STORAGE, "task storage")   \
 	X(SCRATCH, "scratch buffer busy") \
@@ -40,5 +63,27 @@ struct drop_count {
 
 #define FAIL_ENUM(name, text) FAIL_##name,
 enum fail_site { FAIL_SITES(FAIL_ENUM) FAIL_SITE_COUNT };
+
+struct cpu_counters {
+	__u64 seq[2]; /* by enum wire_ring: records made, lost ones included */
+	__u64 lost[2];
+	__u64 exec_id;
+	__u64 pad[3];
+	__u64 fails[FAIL_SITE_COUNT];
+};
+
+struct drop_row {
+	__u64 key; /* drop_key(); 0 = free */
+	__u64 count;
+	__u64 first_ts; /* CLOCK_BOOTTIME ns */
+	__u64 last_ts;
+};
+
+#define drop_key(sandbox, kind) ((__u64)(sandbox) << 32 | 0x10000 | (kind))
+
+struct counters {
+	struct cpu_counters cpu[COUNTER_CPUS];
+	struct drop_row drops[DROP_ROWS];
+};
 
 #endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Escape signals: calls that code in a sandbox has no business making. The attempt counts, whatever
+ * its result, so those that seccomp denied are told too. With the type's bit in
+ * sandbox_cfg.kill_escape the payload gets SIGKILL here and never returns to user space. */
+#include "bpf/lib/emit.bpf.h"
+#include "bpf/lib/task.bpf.h"
+#include "bpf/lib/calls.bpf.h"
+
+#define CLONE_NS	  0x7e020080
+#define CLONE_NS_LEGACY	  0x7e020000 /* clone(2): the low byte is the exit signal */
+#define PERSONALITY_QUERY 0xffffffff
+#define S_IFMT		  0170000
+#define S_IFBLK		  0060000
+#define S_IFCHR		  0020000
+#define NETLINK_NETFILTER 12
+
+/* Which uses of a call are no sign of anything. */
+static __always_inline bool is_harmless(const struct call *c, __u32 nr, const __u64 *a, long ret)
+{
+	__u64 v = 0;
+	__u32 w = 0;
+
+	switch (c->what) {
+	case WIRE_ESCAPE_UNSHARE:
+		return !(a[0] & CLONE_NS);
+	case WIRE_ESCAPE_CLONE_NS: /* what succeeded is told at task_newtask */
+		if (ret >= 0)
+			return true;
+		if (nr == 56)
+			return !(a[0] & CLONE_NS_LEGACY);
+		bpf_probe_read_user(&v, sizeof(v), (void *)a[0]);
+		return !(v & CLONE_NS);
+	case WIRE_ESCAPE_PERSONALITY:
+		return (__u32)a[0] == PERSONALITY_QUERY;
+	case WIRE_ESCAPE_TIME:
+		if (nr != 159 && nr != 305)
+			return false;
+		bpf_probe_read_user(&w, sizeof(w), (void *)a[nr == 305]);
+		return w == 0; /* adjtimex with no mode only asks */
+	case WIRE_ESCAPE_MKNOD:
+		w = a[nr == 259 ? 2 : 1] & S_IFMT;
+		return w != S_IFBLK && w != S_IFCHR;
+	case WIRE_ESCAPE_SOCKET_FAMILY:
+		switch ((__u32)a[0]) {
+		case 15: /* KEY */
+		case 17: /* PACKET */
+		case 21: /* RDS */
+		case 29: /* CAN */
+		case 30: /* TIPC */
+		case 38: /* ALG */
+		case 40: /* VSOCK */
+		case 44: /* XDP */
+			return false;
+		case 16:
+			return a[2] != NETLINK_NETFILTER;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* Is it told at all? Set-up is quiet; our own init is watched once the payload runs. */
+static __always_inline bool is_watched(struct task_state *st)
+{
+	struct sandbox_cfg *cfg;
+
+	if (st->role == ROLE_PAYLOAD)
+		return true;
+	if (st->role != ROLE_RUNTIME)
+		return false;
+	cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
+	return cfg && cfg->armed;
+}
+
+static __always_inline void send_escape(struct scratch *s, struct task_struct *t,
+					struct task_state *st, __u32 nr, __u32 type, bool compat,
+					long ret, const struct call *c)
+{
+	struct wire_escape *r;
+	__u16 flags = compat ? WIRE_F_COMPAT : 0;
+
+	r = rec_begin(s, struct wire_escape);
+	header(&r->h, t, st, WIRE_ESCAPE);
+	r->h.nr = nr;
+	r->h.ret = ret;
+	r->type = type;
+	__builtin_memcpy(r->args, s->args, sizeof(r->args));
+	if (st->role == ROLE_RUNTIME)
+		flags |= WIRE_F_RUNTIME;
+	if (escape_kill(st, type))
+		flags |= WIRE_F_KILLED;
+	if (c && c->path >= 0 && s->args[c->path & 7])
+		r->detail = rec_user_str(s, s->args[c->path & 7], &flags);
+	if (c && c->path2 >= 0 && s->args[c->path2 & 7])
+		r->detail2 = rec_user_str(s, s->args[c->path2 & 7], &flags);
+	r->h.flags = flags;
+	emit_scratch(s, WIRE_RING_URGENT);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_escape, struct pt_regs *regs, long ret)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_state(t);
+	struct sysctx c = call_of(regs, t);
+	const struct call *call = &calls[c.nr & (CALLS_MAX - 1)];
+	struct scratch *s;
+
+	if (!st)
+		return 0;
+	if (st->flags & TASK_KILL_PENDING) { /* born by a clone that was an escape */
+		bpf_send_signal(9);
+		return 0;
+	}
+	if (!is_watched(st))
+		return 0;
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_ESCAPE);
+		return 0;
+	}
+	call_args(s->args, regs, t);
+	if (!is_harmless(call, c.nr, s->args, ret))
+		send_escape(s, t, st, c.nr, call->what, c.compat, ret, call);
+	scratch_put(s);
+	return 0;
+}
+
+/* A call by a foreign entry (int 0x80, ia32, x32): told once for each image, then handled like the
+ * native call it stands for. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_foreign, struct pt_regs *regs, long ret)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_state(t);
+	struct sysctx c = call_of(regs, t);
+	struct scratch *s;
+	__u32 slot;
+
+	if (!st)
+		return 0;
+	if (!(st->flags & TASK_SAW_FOREIGN) && is_watched(st)) {
+		st->flags |= TASK_SAW_FOREIGN;
+		s = scratch_get();
+		if (!s) {
+			no_scratch(st, WIRE_ESCAPE);
+			return 0;
+		}
+		call_args(s->args, regs, t);
+		send_escape(s, t, st, regs->orig_ax & 0xffff, WIRE_ESCAPE_FOREIGN_ABI, true, ret,
+			    NULL);
+		scratch_put(s);
+	}
+	if (c.nr >= CALLS_MAX)
+		return 0;
+	slot = calls[c.nr].slot;
+	if (slot && slot != SLOT_FOREIGN)
+		bpf_tail_call(ctx, &handlers, slot);
+	return 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Putting a record together and sending it. */
+#ifndef WARDER_BPF_EMIT_H
+#define WARDER_BPF_EMIT_H
+
+#include "bpf/lib/fail.bpf.h"
+
+#define BULK_WAKE_BYTES (64 * 1024) /* a wake-up costs the producer 25-40 us: batch telemetry */
+
+static __always_inline struct scratch *scratch_get(void)
+{
+	struct scratch *s;
+	__u32 i;
+
+#pragma unroll
+	for (i = 0; i < SCRATCHES; i++) {
+		__u32 key = i;
+
+		s = bpf_map_lookup_elem(&scratches, &key);
+		if (s && __sync_val_compare_and_swap(&s->busy, 0, 1) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+static __always_inline void scratch_put(struct scratch *s)
+{
+	s->busy = 0;
+}
+
+/* Send `len` bytes at `rec`. The sequence counts the lost ones too. */
+static __always_inline long emit(void *rec, __u32 len, enum wire_ring ring)
+{
+	struct counters *c = counters_get();
+	struct wire_hdr *h = rec;
+	struct cpu_counters *cpu;
+	__u64 wake;
+	long r;
+
+	if (!c)
+		return -1;
+	cpu = cpu_counters(c);
+	h->len = len;
+	h->ring = ring;
+	h->cpu = bpf_get_smp_processor_id();
+	h->seq = __sync_fetch_and_add(&cpu->seq[ring], 1) + 1;
+	if (ring == WIRE_RING_URGENT) {
+		r = bpf_ringbuf_output(&urgent, rec, len, 0);
+	} else {
+		wake = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES
+			       ? BPF_RB_FORCE_WAKEUP
+			       : BPF_RB_NO_WAKEUP;
+		r = bpf_ringbuf_output(&bulk, rec, len, wake);
+	}
+	if (r < 0) {
+		__sync_fetch_and_add(&cpu->lost[ring], 1);
+		count_drop(h->sandbox, h->kind, h->ts);
+	}
+	return r;
+}
+
+/* Send what was put together in a scratch buffer. */
+static __noinline int emit_scratch(struct scratch *s, __u32 ring)
+{
+	__u32 len;
+
+	if (!s)
+		return 0;
+	len = s->len;
+	if (len > REC_SIZE)
+		len = REC_SIZE;
+	if (ring == WIRE_RING_URGENT)
+		return emit(s->rec, len, WIRE_RING_URGENT);
+	return emit(s->rec, len, WIRE_RING_BULK);
+}
+
+/* Room for `max` more bytes behind the record, or NULL. */
+static __always_inline void *rec_room(struct scratch *s, __u32 max, __u32 *ret_off)
+{
+	__u32 off = s->len;
+
+	if (off > REC_SIZE - max)
+		return NULL;
+	*ret_off = off;
+	return s->rec + off;
+}
+
+#define rec_begin(s, type)                                   \
+	({                                                   \
+		__builtin_memset((s)->rec, 0, sizeof(type)); \
+		(s)->len = sizeof(type);                     \
+		(type *)(s)->rec;                            \
+	})
+
+/* A NUL-terminated user string. Sets *flags; the string is what the caller said, not what the
+ * kernel used: other threads can change it. */
+static __always_inline struct wire_str rec_user_str(struct scratch *s, __u64 uptr, __u16 *flags)
+{
+	struct wire_str w = {};
+	__u32 off;
+	char *dst = rec_room(s, WIRE_PATH_MAX, &off);
+	long n;
+
+	if (!dst) {
+		*flags |= WIRE_F_TRUNC;
+		return w;
+	}
+	n = bpf_probe_read_user_str(dst, WIRE_PATH_MAX, (void *)uptr);
+	if (n <= 0) {
+		*flags |= WIRE_F_READ_FAULT;
+		return w;
+	}
+	*flags |= WIRE_F_TOCTOU;
+	if (n == WIRE_PATH_MAX)
+		*flags |= WIRE_F_TRUNC;
+	w.off = off;
+	w.len = n - 1;
+	s->len = off + n;
+	return w;
+}
+
+/* A NUL-terminated kernel string of at most `max` bytes. */
+static __always_inline struct wire_str rec_kernel_str(struct scratch *s, const void *p, __u32 max,
+						      __u16 *flags)
+{
+	struct wire_str w = {};
+	__u32 off;
+	char *dst = rec_room(s, max, &off);
+	long n;
+
+	if (!dst) {
+		*flags |= WIRE_F_TRUNC;
+		return w;
+	}
+	n = bpf_probe_read_kernel_str(dst, max, p);
+	if (n <= 0)
+		return w;
+	w.off = off;
+	w.len = n - 1;
+	s->len = off + n;
+	return w;
+}
+
+#endif

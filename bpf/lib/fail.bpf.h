@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Nothing fails silently: failed helpers by site, lost records by sandbox and kind. */
+#ifndef WARDER_BPF_FAIL_H
+#define WARDER_BPF_FAIL_H
+
+#include "bpf/lib/maps.bpf.h"
+
+static __always_inline struct counters *counters_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+static __always_inline struct cpu_counters *cpu_counters(struct counters *c)
+{
+	return &c->cpu[bpf_get_smp_processor_id() & (COUNTER_CPUS - 1)];
+}
+
+static __noinline int count_fail(__u32 site)
+{
+	struct counters *c = counters_get();
+
+	if (c && site < FAIL_SITE_COUNT)
+		__sync_fetch_and_add(&cpu_counters(c)->fails[site], 1);
+	return 0;
+}
+
+struct drop_ctx {
+	struct counters *c;
+	__u64 key;
+	__u64 ts;
+	__u32 hash;
+	__u32 done;
+};
+
+static long drop_probe(__u32 i, struct drop_ctx *x)
+{
+	struct drop_row *row = &x->c->drops[(x->hash + i) & (DROP_ROWS - 1)];
+	__u64 was = row->key;
+
+	if (!was)
+		was = __sync_val_compare_and_swap(&row->key, 0, x->key);
+	if (was && was != x->key)
+		return 0;
+	__sync_val_compare_and_swap(&row->first_ts, 0, x->ts);
+	row->last_ts = x->ts;
+	__sync_fetch_and_add(&row->count, 1);
+	x->done = 1;
+	return 1;
+}
+
+/* A record that could not be delivered. With all rows of a (sandbox, kind) taken it goes to
+ * (0, kind): the kinds are few, so that row always finds room. */
+static __noinline int count_drop(__u32 sandbox, __u32 kind, __u64 ts)
+{
+	struct drop_ctx x = { .c = counters_get(), .ts = ts };
+
+	if (!x.c)
+		return 0;
+	x.key = drop_key(sandbox, kind);
+	x.hash = (sandbox * 0x9e3779b1u) + kind;
+	bpf_loop(DROP_PROBES, drop_probe, &x, 0);
+	if (!x.done) {
+		x.key = drop_key(0, kind);
+		bpf_loop(DROP_ROWS, drop_probe, &x, 0);
+	}
+	return 0;
+}
+
+#endif

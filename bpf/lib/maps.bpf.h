@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* All maps. Weak: each object carries the definitions it uses, the linker keeps one of each. */
+#ifndef WARDER_BPF_MAPS_H
+#define WARDER_BPF_MAPS_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "bpf/abi/wire.h"
+#include "bpf/abi/maps.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} tasks __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SANDBOXES_MAX);
+	__type(key, __u64);
+	__type(value, struct sandbox_cfg);
+} sandboxes __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 21);
+} urgent __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 23);
+} bulk __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counters __weak SEC(".maps");
+
+/* Programs that on_sys_exit hands over to, by enum slot. Filled before it is attached. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 8);
+	__type(key, __u32);
+	__type(value, __u32);
+} handlers __weak SEC(".maps");
+
+/* Where a record is put together: too large for the stack. A program may be interrupted by another
+ * on the same CPU (newer kernels even preempt them), so there are a few and each is claimed. */
+#define SCRATCHES 3
+#define REC_SIZE  24576
+
+struct walk {
+	__u64 d, m;	      /* struct dentry *, struct mount *: where we are */
+	__u64 root_d, root_m; /* where to stop */
+	__u32 pos;	      /* in scratch.path: the string begins here */
+	__u32 flags;	      /* WIRE_F_* */
+};
+
+struct scratch {
+	__u32 busy;
+	__u32 len; /* of the record so far */
+	__u64 args[8];
+	struct walk w;
+	char path[WIRE_PATH_MAX + 256]; /* filled from the end: the walk goes up */
+	__u8 rec[REC_SIZE] __attribute__((aligned(8)));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches __weak SEC(".maps");
+
+/* Files written inside a sandbox: an exec of one is a dropped binary. */
+struct made_key {
+	__u64 ino;
+	__u32 dev;
+	__u32 sandbox;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct made_key);
+	__type(value, __u8);
+} made __weak SEC(".maps");
+
+#endif

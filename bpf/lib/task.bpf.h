@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Tasks: membership, identity, the header of a record.
+ *
+ * Pointers are followed with BPF_CORE_READ except on the hottest path: each direct load of a pointer
+ * makes the verifier (to 6.18 at least) search all of vmlinux's BTF by name, 1-2 ms a load, which
+ * made loading take 600 ms instead of 100. A probe read costs 4 ns. Direct loads of numbers are free. */
+#ifndef WARDER_BPF_TASK_H
+#define WARDER_BPF_TASK_H
+
+#include "bpf/lib/compat.bpf.h"
+#include "bpf/lib/fail.bpf.h"
+
+#define CGROUP_LEVELS 12 /* how deep below a sandbox's leaf a cgroup may be */
+
+static __always_inline __u64 task_cgid(struct task_struct *t)
+{
+	return BPF_CORE_READ(t, cgroups, dfl_cgrp, kn, id);
+}
+
+struct cgroup_walk {
+	__u64 cg;     /* struct cgroup * */
+	__u64 wanted; /* 0: any registered sandbox */
+	__u64 found;
+};
+
+static long cgroup_step(__u32 i, struct cgroup_walk *x)
+{
+	struct cgroup *cg = (struct cgroup *)x->cg;
+	__u64 id = BPF_CORE_READ(cg, kn, id);
+
+	if (x->wanted ? id == x->wanted : !!bpf_map_lookup_elem(&sandboxes, &id)) {
+		x->found = id;
+		return 1;
+	}
+	x->cg = (__u64)cgroup_up(cg);
+	return !x->cg;
+}
+
+/* Id of the nearest registered cgroup at or above `cg`, or 0. */
+static __always_inline __u64 cgroup_sandbox(__u64 cg)
+{
+	struct cgroup_walk x = { .cg = cg };
+
+	bpf_loop(CGROUP_LEVELS, cgroup_step, &x, 0);
+	return x.found;
+}
+
+static __always_inline bool cgroup_is_under(__u64 cg, __u64 id)
+{
+	struct cgroup_walk x = { .cg = cg, .wanted = id };
+
+	bpf_loop(CGROUP_LEVELS, cgroup_step, &x, 0);
+	return x.found != 0;
+}
+
+/* Process id in the task's own pid namespace. */
+static __always_inline __u32 task_nspid(struct task_struct *t)
+{
+	struct pid *pid = BPF_CORE_READ(t, signal, pids[PIDTYPE_TGID]);
+	__u32 level = BPF_CORE_READ(pid, level);
+	struct upid *up = &pid->numbers[0];
+	__u32 nr = 0;
+
+	bpf_core_read(&nr, sizeof(nr),
+		      (char *)up + level * bpf_core_type_size(struct upid) +
+			      bpf_core_field_offset(struct upid, nr));
+	return nr;
+}
+
+static __always_inline void state_fill(struct task_state *st, struct task_struct *t)
+{
+	st->nspid = task_nspid(t);
+	st->start = BPF_CORE_READ(t, group_leader, start_boottime);
+}
+
+/* The task's membership, or NULL. A thread whose process was moved into a sandbox as a whole has
+ * none of its own yet (the tracepoint names the leader only): it takes the leader's. */
+static __always_inline struct task_state *task_state(struct task_struct *t)
+{
+	struct task_state *st = bpf_task_storage_get(&tasks, t, 0, 0);
+	struct task_state *of;
+
+	if (!st && t->pid != t->tgid) {
+		of = bpf_task_storage_get(&tasks, t->group_leader, 0, 0);
+		if (!of)
+			return NULL;
+		st = bpf_task_storage_get(&tasks, t, of, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!st)
+			count_fail(FAIL_TASK_STORAGE);
+	}
+	return st;
+}
+
+/* Everything in the header but kind, flags, ret and nr. The record was zeroed. */
+static __always_inline void header(struct wire_hdr *h, struct task_struct *t, struct task_state *st,
+				   __u16 kind)
+{
+	const struct cred *cred = BPF_CORE_READ(t, cred);
+
+	if (!st->start)
+		state_fill(st, t);
+	h->kind = kind;
+	h->ts = bpf_ktime_get_boot_ns();
+	h->start = st->start;
+	h->cgid = task_cgid(t);
+	h->sandbox = st->sandbox;
+	h->tgid = t->tgid;
+	h->tid = t->pid;
+	h->ppid = BPF_CORE_READ(t, real_parent, tgid);
+	h->uid = BPF_CORE_READ(cred, euid.val);
+	h->gid = BPF_CORE_READ(cred, egid.val);
+	h->nspid = st->nspid;
+	h->nr = WIRE_NR_NONE;
+	h->vantage = WIRE_V_KERNEL;
+	bpf_probe_read_kernel(h->comm, sizeof(h->comm), &t->comm);
+}
+
+/* No scratch buffer was free: the record is lost, and says so. */
+static __always_inline void no_scratch(struct task_state *st, __u16 kind)
+{
+	count_fail(FAIL_SCRATCH);
+	count_drop(st->sandbox, kind, bpf_ktime_get_boot_ns());
+}
+
+/* Is this type to be killed in the kernel, and was it? Only the payload, only once armed. */
+static __always_inline bool escape_kill(struct task_state *st, __u32 type)
+{
+	struct sandbox_cfg *cfg;
+
+	if (st->role != ROLE_PAYLOAD)
+		return false;
+	cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
+	if (!cfg || !cfg->armed || !(cfg->kill_escape >> (type & 63) & 1))
+		return false;
+	if (bpf_send_signal(9)) {
+		count_fail(FAIL_SIGNAL);
+		return false;
+	}
+	return true;
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Who belongs to a sandbox: inherited from parent to child, begun by birth or arrival in a
+ * registered cgroup, ended by nothing but the task's end. */
+#include "bpf/lib/emit.bpf.h"
+#include "bpf/lib/task.bpf.h"
+
+#define CLONE_THREAD 0x00010000
+#define CLONE_NS     0x7e020080 /* CLONE_NEW*; NEWTIME (0x80) reaches us only from clone3 */
+
+static __always_inline void send_fork(struct task_struct *t, struct task_state *st,
+				      struct task_struct *child, struct task_state *cs, __u64 flags)
+{
+	struct wire_fork r = {};
+
+	header(&r.h, t, st, WIRE_FORK);
+	r.h.ret = child->tgid;
+	r.child_start = cs->start;
+	r.clone_flags = flags;
+	r.child_tgid = child->tgid;
+	r.child_nspid = cs->nspid;
+	emit(&r, sizeof(r), WIRE_RING_URGENT);
+}
+
+static __always_inline void send_escape(struct task_struct *t, struct task_state *st, __u32 type,
+					__u64 arg, __u64 was, __u64 is, bool killed)
+{
+	struct wire_escape r = {};
+
+	header(&r.h, t, st, WIRE_ESCAPE);
+	if (killed)
+		r.h.flags |= WIRE_F_KILLED;
+	if (st->role == ROLE_RUNTIME)
+		r.h.flags |= WIRE_F_RUNTIME;
+	r.type = type;
+	r.args[0] = arg;
+	r.old_value = was;
+	r.new_value = is;
+	emit(&r, sizeof(r), WIRE_RING_URGENT);
+}
+
+/* Every new task: processes, threads, io_uring workers (which sched_process_fork does not show).
+ * The child has its cgroup already, so CLONE_INTO_CGROUP is seen here. Untracked parents pay one
+ * storage look-up and a pointer comparison. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_state(t), *cs;
+	__u64 cg = (__u64)BPF_CORE_READ(child, cgroups, dfl_cgrp);
+	bool moved = cg != (__u64)BPF_CORE_READ(t, cgroups, dfl_cgrp);
+	struct sandbox_cfg *cfg;
+	struct task_state init = {};
+	bool killed = false;
+
+	if (st) {
+		init = *st;
+		init.flags &= TASK_SAW_FOREIGN;
+		if (st->role == ROLE_RUNTIME && !(clone_flags & CLONE_THREAD))
+			init.role = ROLE_PRESTART;
+	} else {
+		if (!moved)
+			return 0;
+		init.cgid = cgroup_sandbox(cg);
+		if (!init.cgid)
+			return 0;
+		cfg = bpf_map_lookup_elem(&sandboxes, &init.cgid);
+		if (!cfg)
+			return 0;
+		init.sandbox = cfg->id;
+		init.top = child->tgid;
+		init.role = cfg->flags & SANDBOX_F_WATCH ? ROLE_PAYLOAD : ROLE_RUNTIME;
+	}
+	if (!(clone_flags & CLONE_THREAD))
+		init.start = 0;
+
+	cs = bpf_task_storage_get(&tasks, child, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!cs) {
+		count_fail(FAIL_TASK_STORAGE);
+		count_drop(init.sandbox, 0, bpf_ktime_get_boot_ns());
+		return 0;
+	}
+	if (!cs->start) {
+		cs->nspid = task_nspid(child);
+		cs->start = child->start_boottime;
+	}
+	if (!st || st->role != ROLE_PAYLOAD)
+		return 0;
+
+	if (!(clone_flags & CLONE_THREAD))
+		send_fork(t, st, child, cs, clone_flags);
+	if (clone_flags & CLONE_NS) {
+		killed = escape_kill(st, WIRE_ESCAPE_CLONE_NS);
+		if (killed)
+			cs->flags |= TASK_KILL_PENDING;
+		send_escape(t, st, WIRE_ESCAPE_CLONE_NS, clone_flags, 0, child->tgid, killed);
+	}
+	if (moved && !cgroup_is_under(cg, st->cgid)) {
+		killed = escape_kill(st, WIRE_ESCAPE_CGROUP_LEAVE);
+		if (killed)
+			cs->flags |= TASK_KILL_PENDING;
+		cs->flags |= TASK_LEFT;
+		send_escape(child, cs, WIRE_ESCAPE_CGROUP_LEAVE, clone_flags, task_cgid(t),
+			    task_cgid(child), killed);
+	}
+	return 0;
+}
+
+/* A task (or, with threadgroup, its whole process) was moved, by itself or by anybody. Fires for v1
+ * hierarchies too: their id is not 0. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task_struct *task,
+	     bool threadgroup)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st;
+	struct task_state init = {};
+	struct sandbox_cfg *cfg;
+	bool killed = false;
+
+	if (BPF_CORE_READ(dst, root, hierarchy_id) != 0)
+		return 0;
+	st = task_state(task);
+	if (!st) {
+		init.cgid = cgroup_sandbox((__u64)dst);
+		if (!init.cgid)
+			return 0;
+		cfg = bpf_map_lookup_elem(&sandboxes, &init.cgid);
+		if (!cfg)
+			return 0;
+		init.sandbox = cfg->id;
+		init.top = task->tgid;
+		init.role =
+			cfg->armed || cfg->flags & SANDBOX_F_WATCH ? ROLE_PAYLOAD : ROLE_RUNTIME;
+		if (!bpf_task_storage_get(&tasks, task, &init, BPF_LOCAL_STORAGE_GET_F_CREATE))
+			count_fail(FAIL_TASK_STORAGE);
+		return 0;
+	}
+	if (st->role == ROLE_PRESTART || cgroup_is_under((__u64)dst, st->cgid))
+		return 0;
+	if (st->role == ROLE_RUNTIME) {
+		cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
+		if (!cfg || !cfg->armed)
+			return 0;
+	}
+	/* Only the current task can be signalled from here; another one at its next system call. */
+	if (t == task)
+		killed = escape_kill(st, WIRE_ESCAPE_CGROUP_LEAVE);
+	else
+		st->flags |= TASK_LEFT;
+	send_escape(task, st, WIRE_ESCAPE_CGROUP_LEAVE, t->tgid, task_cgid(task),
+		    BPF_CORE_READ(dst, kn, id), killed);
+	return 0;
+}

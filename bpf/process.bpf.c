@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* exec and exit of processes. */
+#include "bpf/lib/path.bpf.h"
+
+#define ARGS_INLINE	  8192
+#define TMPFS_MAGIC	  0x01021994
+#define S_IFMT		  0170000
+#define S_IFSOCK	  0140000
+#define S_IFREG		  0100000
+#define S_IFCHR		  0020000
+#define S_IFIFO		  0010000
+#define SIGNAL_GROUP_EXIT 0x00000004
+
+struct args_ctx {
+	struct scratch *s;
+	__u64 start; /* of the argv area in user memory */
+	__u32 off;
+	__u32 end;
+	__u32 fault;
+};
+
+/* One piece of argv. The record's header was made before the loop. */
+static long args_step(__u32 i, struct args_ctx *x)
+{
+	struct scratch *s = x->s;
+	struct wire_chunk *c = (struct wire_chunk *)s->rec;
+	__u32 n = x->end - x->off;
+
+	if (x->off >= x->end)
+		return 1;
+	if (n > WIRE_CHUNK_MAX)
+		n = WIRE_CHUNK_MAX;
+	if (bpf_probe_read_user(s->rec + sizeof(*c), n, (void *)(x->start + x->off))) {
+		x->fault = 1;
+		return 1;
+	}
+	c->offset = x->off;
+	c->n = n;
+	s->len = sizeof(*c) + n;
+	emit_scratch(s, WIRE_RING_URGENT);
+	x->off += n;
+	return 0;
+}
+
+static __noinline __u32 stdin_type(struct task_struct *t)
+{
+	struct file *f = fd_file(t, 0);
+	__u32 rdev, major;
+	__u16 mode;
+
+	if (!f)
+		return WIRE_STDIN_NONE;
+	mode = BPF_CORE_READ(f, f_inode, i_mode);
+	switch (mode & S_IFMT) {
+	case S_IFIFO:
+		return WIRE_STDIN_PIPE;
+	case S_IFSOCK:
+		return WIRE_STDIN_SOCKET;
+	case S_IFREG:
+		return WIRE_STDIN_FILE;
+	case S_IFCHR:
+		rdev = BPF_CORE_READ(f, f_inode, i_rdev);
+		major = rdev >> 20;
+		if (major == 4 || major == 5 || (major >= 136 && major <= 143))
+			return WIRE_STDIN_TTY;
+		return WIRE_STDIN_OTHER;
+	}
+	return WIRE_STDIN_OTHER;
+}
+
+static __always_inline void exec_creds(struct wire_exec *r, struct task_struct *p)
+{
+	const struct cred *cred = BPF_CORE_READ(p, cred);
+	struct nsproxy *ns = BPF_CORE_READ(p, nsproxy);
+
+	r->cap_effective = cap_bits(&cred->cap_effective);
+	r->cap_permitted = cap_bits(&cred->cap_permitted);
+	r->ruid = BPF_CORE_READ(cred, uid.val);
+	r->loginuid = bpf_core_field_exists(p->loginuid) ? p->loginuid.val : ~0u;
+	r->ns_mnt = BPF_CORE_READ(ns, mnt_ns, ns.inum);
+	r->ns_pid = BPF_CORE_READ(ns, pid_ns_for_children, ns.inum);
+	r->ns_net = BPF_CORE_READ(ns, net_ns, ns.inum);
+	r->ns_user = BPF_CORE_READ(cred, user_ns, ns.inum);
+}
+
+/* Parent first; ends where the sandbox ends: what is above is the host's business. */
+static __always_inline void exec_ancestors(struct wire_exec *r, struct task_struct *p,
+					   const struct task_state *st)
+{
+	struct task_struct *a = BPF_CORE_READ(p, real_parent);
+	__u32 tgid, below = p->tgid;
+	int i;
+
+	r->parent_start = BPF_CORE_READ(a, group_leader, start_boottime);
+#pragma unroll
+	for (i = 0; i < WIRE_ANCESTORS; i++) {
+		tgid = BPF_CORE_READ(a, tgid);
+		if (tgid <= 1 || below == st->top)
+			break;
+		r->ancestors[i].tgid = tgid;
+		r->ancestors[i].start = BPF_CORE_READ(a, group_leader, start_boottime);
+		bpf_probe_read_kernel(r->ancestors[i].comm, 16, &a->comm);
+		r->ancestors_n = i + 1;
+		below = tgid;
+		a = BPF_CORE_READ(a, real_parent);
+	}
+}
+
+static __always_inline void exec_tty(struct scratch *s, struct wire_exec *r, struct task_struct *p,
+				     __u16 *flags)
+{
+	struct tty_struct *tty = BPF_CORE_READ(p, signal, tty);
+
+	if (!tty)
+		return;
+	r->tty_nr = (__u32)BPF_CORE_READ(tty, driver, major) << 20 |
+		    (BPF_CORE_READ(tty, driver, minor_start) + BPF_CORE_READ(tty, index));
+	r->tty = rec_kernel_str(s, tty->name, 64, flags);
+}
+
+static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, struct task_state *st,
+				      struct linux_binprm *bprm, __u16 *flags)
+{
+	struct file *f = BPF_CORE_READ(bprm, file);
+	struct inode *inode = BPF_CORE_READ(f, f_inode);
+	struct dentry *d = BPF_CORE_READ(f, f_path.dentry);
+	struct made_key key = {};
+	const char *name_given;
+	char name[8] = {};
+
+	r->ino = BPF_CORE_READ(inode, i_ino);
+	r->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	r->nlink = BPF_CORE_READ(inode, i_nlink);
+	r->mode = BPF_CORE_READ(inode, i_mode);
+	r->secureexec = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
+	r->exe = rec_path(s, (__u64)d, (__u64)BPF_CORE_READ(f, f_path.mnt), flags);
+	if (!r->nlink) {
+		*flags |= WIRE_F_DELETED;
+		bpf_probe_read_kernel(name, 6, BPF_CORE_READ(d, d_name.name));
+		r->memfd = BPF_CORE_READ(inode, i_sb, s_magic) == TMPFS_MAGIC && name[0] == 'm' &&
+			   name[1] == 'e' && name[2] == 'm' && name[3] == 'f' && name[4] == 'd' &&
+			   name[5] == ':';
+	}
+	key.ino = r->ino;
+	key.dev = r->dev;
+	key.sandbox = st->sandbox;
+	r->upper_layer = !!bpf_map_lookup_elem(&made, &key);
+	/* Of a script the file is its interpreter, the name given is the script. */
+	name_given = BPF_CORE_READ(bprm, filename);
+	if (BPF_CORE_READ(bprm, interp) != name_given)
+		r->script = rec_kernel_str(s, name_given, WIRE_PATH_MAX, flags);
+}
+
+static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, struct args_ctx *x,
+				      __u16 *flags)
+{
+	__u32 n = r->args_total, off;
+	void *dst = rec_room(s, ARGS_INLINE, &off);
+
+	if (n > ARGS_INLINE)
+		n = ARGS_INLINE;
+	if (!dst || x->fault || bpf_probe_read_user(dst, n, (void *)x->start)) {
+		*flags |= WIRE_F_READ_FAULT | WIRE_F_TRUNC;
+		count_fail(FAIL_READ_ARGS);
+		return;
+	}
+	r->args.off = off;
+	r->args.len = n;
+	s->len = off + n;
+	if (r->args_total > WIRE_ARGS_MAX)
+		*flags |= WIRE_F_TRUNC;
+}
+
+static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
+				      struct task_state *st, struct linux_binprm *bprm)
+{
+	struct counters *c = counters_get();
+	struct args_ctx x = { .s = s };
+	struct wire_chunk *chunk;
+	struct wire_exec *r;
+	struct mm_struct *mm;
+	__u64 total, ts = bpf_ktime_get_boot_ns(), id = 0;
+	__u16 flags = 0;
+
+	if (c)
+		id = (__u64)bpf_get_smp_processor_id() << 48 |
+		     (__sync_fetch_and_add(&cpu_counters(c)->exec_id, 1) + 1);
+	mm = BPF_CORE_READ(p, mm);
+	x.start = BPF_CORE_READ(mm, arg_start);
+	total = BPF_CORE_READ(mm, arg_end) - x.start;
+	if (total > 0xffffffff)
+		total = 0xffffffff;
+
+	/* The new image has not run: argv is what the caller gave, nobody can have changed it. */
+	if (total > ARGS_INLINE) {
+		chunk = rec_begin(s, struct wire_chunk);
+		header(&chunk->h, p, st, WIRE_CHUNK);
+		chunk->h.ts = ts;
+		chunk->exec_id = id;
+		x.off = ARGS_INLINE;
+		x.end = total > WIRE_ARGS_MAX ? WIRE_ARGS_MAX : total;
+		bpf_loop(WIRE_ARGS_MAX / WIRE_CHUNK_MAX + 1, args_step, &x, 0);
+	}
+
+	r = rec_begin(s, struct wire_exec);
+	header(&r->h, p, st, WIRE_EXEC);
+	r->h.ts = ts; /* one time for the pieces and the whole: sorting keeps them together */
+	r->exec_id = id;
+	r->args_total = total;
+	r->argc = bprm->argc;
+	r->env_total = BPF_CORE_READ(mm, env_end) - BPF_CORE_READ(mm, env_start);
+	r->stdin_type = stdin_type(p);
+	exec_creds(r, p);
+	exec_ancestors(r, p, st);
+	exec_tty(s, r, p, &flags);
+	exec_file(s, r, st, bprm, &flags);
+	r->cwd = rec_path(s, (__u64)BPF_CORE_READ(p, fs, pwd.dentry),
+			  (__u64)BPF_CORE_READ(p, fs, pwd.mnt), &flags);
+	exec_args(s, r, &x, &flags);
+	r->h.flags = flags;
+	emit_scratch(s, WIRE_RING_URGENT);
+}
+
+/* After the new image is in place, before its first instruction. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
+{
+	struct task_state *st = task_state(p);
+	struct sandbox_cfg *cfg;
+	struct scratch *s;
+
+	if (!st || st->role == ROLE_RUNTIME)
+		return 0;
+	if (st->role == ROLE_PRESTART) {
+		st->role = ROLE_PAYLOAD;
+		cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
+		if (cfg)
+			cfg->armed = 1;
+	}
+	st->flags &= ~TASK_SAW_FOREIGN;
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_EXEC);
+		return 0;
+	}
+	send_exec(s, p, st, bprm);
+	scratch_put(s);
+	return 0;
+}
+
+/* Every thread's end; the record is for the last one of a process. Two threads that end together
+ * can both see nobody left, so the leader's state remembers that it was told. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *p)
+{
+	struct task_state *st = task_state(p), *of;
+	struct wire_exit r = {};
+	struct task_struct *leader;
+	struct signal_struct *sig;
+
+	if (!st || st->role != ROLE_PAYLOAD)
+		return 0;
+	sig = BPF_CORE_READ(p, signal);
+	if (BPF_CORE_READ(sig, live.counter) != 0)
+		return 0;
+	leader = p->group_leader;
+	of = bpf_task_storage_get(&tasks, leader, 0, 0);
+	if (of && __sync_fetch_and_or(&of->flags, TASK_EXIT_TOLD) & TASK_EXIT_TOLD)
+		return 0;
+	header(&r.h, p, st, WIRE_EXIT);
+	if (BPF_CORE_READ(sig, flags) & SIGNAL_GROUP_EXIT)
+		r.status = BPF_CORE_READ(sig, group_exit_code);
+	else
+		r.status = BPF_CORE_READ(leader, exit_code);
+	r.utime_ns = BPF_CORE_READ(sig, utime) + p->utime;
+	r.stime_ns = BPF_CORE_READ(sig, stime) + p->stime;
+	emit(&r, sizeof(r), WIRE_RING_URGENT);
+	return 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing the kernel's side: load, choose, attach, map. */
+#include "userspace/capture/capture.h"
+
+#include <bpf/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/capture/internal.h"
+#include "warder.skel.h"
+
+#define BTF_PATH     "/sys/kernel/btf/vmlinux"
+#define URGENT_BYTES ((size_t)2 << 20)
+#define BULK_BYTES   ((size_t)8 << 20)
+
+DEFINE_AUTO(capture, capture_close)
+
+/* Programs that on_sys_exit calls by slot (bpf/lib/calls.bpf.h). */
+struct handler {
+	uint32_t slot;
+	size_t prog; /* offset in the skeleton */
+};
+
+#define PROG(name) offsetof(struct warder, progs.name)
+
+static const struct handler handlers[] = {
+	{ 1, PROG(sys_open) },
+	{ 2, PROG(sys_file) },
+	{ 4, PROG(sys_escape) },
+	{ 5, PROG(sys_foreign) },
+};
+
+/* Probe families: what has to be there for the family to work. */
+struct family {
+	const char *name;
+	const char *hook;
+	size_t progs[4];
+	size_t n;
+};
+
+static const struct family families[] = {
+	{ "process",
+	  "tp_btf/sched_process_exec, sched_process_exit",
+	  { PROG(on_exec), PROG(on_exit) },
+	  2 },
+	{ "lineage",
+	  "tp_btf/task_newtask, cgroup_attach_task",
+	  { PROG(on_newtask), PROG(on_cgroup_attach) },
+	  2 },
+	{ "file", "tp_btf/sys_exit", { PROG(on_sys_exit), PROG(sys_open), PROG(sys_file) }, 3 },
+	{ "escape",
+	  "tp_btf/sys_exit",
+	  { PROG(on_sys_exit), PROG(sys_escape), PROG(sys_foreign) },
+	  3 },
+};
+
+static struct bpf_program *prog_at(struct warder *skel, size_t offset)
+{
+	return *(struct bpf_program **)((char *)skel + offset);
+}
+
+static int load_error(int r, struct err *err)
+{
+	const char *why = libbpf_log_reason();
+
+	if (access(BTF_PATH, R_OK) != 0)
+		return err_set(err, ENOENT,
+			       "this kernel gives no type information (" BTF_PATH
+			       "): it needs CONFIG_DEBUG_INFO_BTF=y");
+	if (r == -EPERM && geteuid() != 0)
+		return err_set(
+			err, EPERM,
+			"loading probes needs root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN");
+	return err_set(err, r, "loading probes: %s%s%s", strerror(-r), *why ? ": " : "", why);
+}
+
+static int load(struct capture *c, const struct capture_options *opt, struct err *err)
+{
+	size_t urgent = opt && opt->urgent_bytes ? opt->urgent_bytes : URGENT_BYTES;
+	size_t bulk = opt && opt->bulk_bytes ? opt->bulk_bytes : BULK_BYTES;
+	size_t i;
+	int r;
+
+	c->skel = warder__open();
+	if (!c->skel)
+		return err_set(err, errno, "probes: %m");
+	bpf_map__set_max_entries(c->skel->maps.urgent, (uint32_t)urgent);
+	bpf_map__set_max_entries(c->skel->maps.bulk, (uint32_t)bulk);
+	r = warder__load(c->skel);
+	if (r < 0)
+		return load_error(r, err);
+
+	for (i = 0; i < ARRAY_SIZE(handlers); i++) {
+		int fd = bpf_program__fd(prog_at(c->skel, handlers[i].prog));
+
+		if (bpf_map_update_elem(bpf_map__fd(c->skel->maps.handlers), &handlers[i].slot, &fd,
+					BPF_ANY) < 0)
+			return err_set(err, errno, "probe table: %m");
+		bpf_program__set_autoattach(prog_at(c->skel, handlers[i].prog), false);
+	}
+	r = warder__attach(c->skel);
+	if (r < 0)
+		return err_set(err, r, "attaching probes: %s: %s", strerror(-r),
+			       libbpf_log_reason());
+	return 0;
+}
+
+static int map_shared(struct capture *c, struct err *err)
+{
+	struct bpf_map *ring_maps[WIRE_RING_COUNT] = { c->skel->maps.urgent, c->skel->maps.bulk };
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	size_t i, page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p;
+	int r;
+
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll_fd < 0)
+		return err_set(err, errno, "epoll: %m");
+	for (i = 0; i < WIRE_RING_COUNT; i++) {
+		int fd = bpf_map__fd(ring_maps[i]);
+
+		r = ring_map(&c->rings[i], fd, bpf_map__max_entries(ring_maps[i]), err);
+		if (r < 0)
+			return r;
+		/* Edge-triggered: held-back or quietly added records must not make it readable. */
+		if (epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+			return err_set(err, errno, "epoll: %m");
+	}
+	c->counters_bytes = (sizeof(struct counters) + page - 1) & ~(page - 1);
+	p = mmap(NULL, c->counters_bytes, PROT_READ, MAP_SHARED,
+		 bpf_map__fd(c->skel->maps.counters), 0);
+	if (p == MAP_FAILED)
+		return err_set(err, errno, "map counters: %m");
+	c->counters = p;
+	return 0;
+}
+
+static void note_families(struct capture *c)
+{
+	size_t i, j;
+
+	for (i = 0; i < ARRAY_SIZE(families); i++) {
+		struct capture_family_state *s = &c->families[c->families_n++];
+
+		s->name = families[i].name;
+		s->hook = families[i].hook;
+		s->ok = true;
+		for (j = 0; j < families[i].n; j++)
+			if (bpf_program__fd(prog_at(c->skel, families[i].progs[j])) < 0)
+				s->ok = false;
+		if (!s->ok)
+			snprintf(s->detail, sizeof(s->detail), "not available on this kernel");
+	}
+}
+
+int capture_open(struct capture **ret, const struct capture_options *opt, struct err *err)
+{
+	AUTO(capture) struct capture *c = NULL;
+	int r;
+
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_set(err, ENOMEM, "probes: out of memory");
+	c->epoll_fd = -1;
+	r = order_init(&c->order);
+	if (r < 0)
+		return err_set(err, r, "probes: out of memory");
+
+	libbpf_log_begin(opt && opt->quiet_libbpf);
+	r = load(c, opt, err);
+	libbpf_log_end();
+	if (r < 0)
+		return r;
+	r = map_shared(c, err);
+	if (r < 0)
+		return r;
+	note_families(c);
+	*ret = take_ptr(c);
+	return 0;
+}
+
+void capture_close(struct capture *c)
+{
+	size_t i;
+
+	if (!c)
+		return;
+	watches_free(c);
+	for (i = 0; i < WIRE_RING_COUNT; i++)
+		ring_unmap(&c->rings[i]);
+	if (c->counters)
+		munmap((void *)(uintptr_t)c->counters, c->counters_bytes);
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	warder__destroy(c->skel);
+	order_done(&c->order);
+	free(c);
+}
+
+size_t capture_families(const struct capture *c, struct capture_family_state *rows, size_t max)
+{
+	size_t n = MIN(c->families_n, max);
+
+	memcpy(rows, c->families, n * sizeof(*rows));
+	return n;
+}
+
+const char *capture_tier(const struct capture *c)
+{
+	(void)c;
+	return "portable";
+}
+
+int capture_fd(const struct capture *c)
+{
+	return c->epoll_fd;
+}
+
+int capture_drain(struct capture *c, bool flush, capture_fn fn, void *arg, size_t *ret_held)
+{
+	struct epoll_event ev[WIRE_RING_COUNT];
+	size_t more = 0;
+	int r;
+
+	/* Take the edge first, look afterwards: what comes in between makes a new one. */
+	(void)!epoll_wait(c->epoll_fd, ev, WIRE_RING_COUNT, 0);
+	r = order_drain(&c->order, c->rings, WIRE_RING_COUNT, clock_boot_ns(), flush, fn, arg,
+			&more);
+	if (ret_held)
+		*ret_held = more;
+	return r;
+}

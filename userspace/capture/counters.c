@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losses and failures, read from the mapped counters: no privilege needed. */
+#include <string.h>
+#include "userspace/base/auto.h"
+#include "userspace/capture/internal.h"
+
+static uint64_t load(const __u64 *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < DROP_ROWS && n < max; i++) {
+		const struct drop_row *row = &c->counters->drops[i];
+		uint64_t count = load(&row->count), key;
+
+		if (count == c->drops_seen[i])
+			continue;
+		key = load(&row->key);
+		rows[n++] = (struct capture_gap){
+			.sandbox = (uint32_t)(key >> 32),
+			.kind = (uint16_t)key == WIRE_CHUNK ? WIRE_EXEC : (uint16_t)key,
+			.count = count - c->drops_seen[i],
+			.first_ts = MAX(load(&row->first_ts), c->drops_last[i]),
+			.last_ts = load(&row->last_ts),
+		};
+		c->drops_seen[i] = count;
+		c->drops_last[i] = rows[n - 1].last_ts;
+	}
+	return n;
+}
+
+void capture_stats(struct capture *c, struct capture_stats *ret)
+{
+	size_t i, j;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->records = c->order.records;
+	ret->bytes = c->order.bytes;
+	ret->late = c->order.late;
+	for (i = 0; i < WIRE_RING_COUNT; i++) {
+		ret->ring_used[i] = ring_used(&c->rings[i]);
+		ret->ring_size[i] = c->rings[i].size;
+	}
+	for (i = 0; i < COUNTER_CPUS; i++)
+		for (j = 0; j < FAIL_SITE_COUNT; j++)
+			ret->fails[j] += load(&c->counters->cpu[i].fails[j]);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of capture/ share. */
+#ifndef WARDER_CAPTURE_INTERNAL_H
+#define WARDER_CAPTURE_INTERNAL_H
+
+#include <bpf/libbpf.h>
+#include "userspace/capture/capture.h"
+#include "userspace/capture/order.h"
+#include "userspace/capture/ring.h"
+
+struct warder; /* the generated skeleton */
+
+#define CGROUP_PROGS_MAX 16
+
+/* A registered sandbox and the cgroup programs on its leaf. */
+struct watch {
+	uint64_t cgid;
+	int links[CGROUP_PROGS_MAX]; /* link descriptors */
+	size_t links_n;
+};
+
+struct capture {
+	struct warder *skel;
+	struct ring rings[WIRE_RING_COUNT];
+	struct order order;
+	int epoll_fd;
+	const struct counters *counters; /* shared with the kernel, read-only */
+	size_t counters_bytes;
+	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
+	struct watch *watches;
+	size_t watches_n;
+	struct capture_family_state families[12];
+	size_t families_n;
+};
+
+/* ---- libbpf's messages (log.c) ---- */
+
+/* Collect warnings instead of printing them, or print them too. */
+void libbpf_log_begin(bool quiet);
+void libbpf_log_end(void);
+/* The line that says why: the verifier's last complaint, or libbpf's. "" when there is none. */
+const char *libbpf_log_reason(void);
+
+/* ---- sandboxes (watch.c) ---- */
+
+void watches_free(struct capture *c);
+
+#endif

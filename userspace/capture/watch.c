@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registering sandboxes: the entry in `sandboxes`, the cgroup programs on the leaf, and for existing
+ * cgroups the tasks that are there already. */
+#include <bpf/bpf.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "userspace/base/auto.h"
+#include "userspace/capture/internal.h"
+#include "warder.skel.h"
+
+#define SEED_DEPTH 12
+
+static int cgroup_id(int fd, uint64_t *ret, struct err *err)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
+		return err_set(err, errno, "sandbox cgroup: %m");
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return err_set(err, EINVAL, "sandbox cgroup: not a cgroup v2 directory");
+	*ret = st.st_ino; /* of a cgroup directory the inode number is the id */
+	return 0;
+}
+
+static void watch_done(struct watch *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->links_n; i++)
+		close(w->links[i]);
+	w->links_n = 0;
+}
+
+void watches_free(struct capture *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->watches_n; i++)
+		watch_done(&c->watches[i]);
+	free(c->watches);
+	c->watches = NULL;
+	c->watches_n = 0;
+}
+
+static bool is_cgroup_prog(enum bpf_prog_type type)
+{
+	return type == BPF_PROG_TYPE_CGROUP_SKB || type == BPF_PROG_TYPE_CGROUP_SOCK_ADDR ||
+	       type == BPF_PROG_TYPE_CGROUP_SOCK;
+}
+
+/* Links, not bare attachments: they end with us, whatever happens to us. */
+static int attach_cgroup_progs(struct capture *c, int fd, struct watch *w, struct err *err)
+{
+	struct bpf_program *p;
+	int prog, link;
+
+	bpf_object__for_each_program(p, c->skel->obj)
+	{
+		prog = bpf_program__fd(p);
+		if (prog < 0 || !is_cgroup_prog(bpf_program__type(p)))
+			continue;
+		if (w->links_n == CGROUP_PROGS_MAX)
+			return err_set(err, E2BIG, "more cgroup programs than CGROUP_PROGS_MAX");
+		link = bpf_link_create(prog, fd, bpf_program__expected_attach_type(p), NULL);
+		if (link < 0)
+			return err_set(err, errno, "attach %s to the sandbox cgroup: %m",
+				       bpf_program__name(p));
+		w->links[w->links_n++] = link;
+	}
+	return 0;
+}
+
+static void seed_task(struct capture *c, pid_t pid, const struct task_state *st)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	/* Gone already, or known to the kernel side by now: both are fine. */
+	if (pidfd >= 0)
+		bpf_map_update_elem(bpf_map__fd(c->skel->maps.tasks), &pidfd, st, BPF_NOEXIST);
+}
+
+/* Processes of a cgroup and those below it. Their threads take the leader's state when they act. */
+static void seed_cgroup(struct capture *c, int dirfd, struct task_state *st, int depth)
+{
+	auto_dir DIR *dir = NULL;
+	auto_file FILE *f = NULL;
+	struct dirent *de;
+	int fd, pid;
+
+	fd = openat(dirfd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		f = fdopen(fd, "r");
+	while (f && fscanf(f, "%d", &pid) == 1) {
+		st->top = (uint32_t)pid;
+		seed_task(c, pid, st);
+	}
+	fd = depth < SEED_DEPTH ? openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return;
+	dir = fdopendir(fd);
+	while (dir && (de = readdir(dir))) {
+		auto_close int sub = -1;
+
+		if (de->d_type != DT_DIR || de->d_name[0] == '.')
+			continue;
+		sub = openat(dirfd, de->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (sub >= 0)
+			seed_cgroup(c, sub, st, depth + 1);
+	}
+}
+
+int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cfg, struct err *err)
+{
+	struct sandbox_cfg in = *cfg;
+	struct task_state st = { .role = ROLE_PAYLOAD, .sandbox = cfg->id };
+	struct watch w = {}, *all;
+	int r;
+
+	if (cfg->id == 0)
+		return err_set(err, EINVAL, "sandbox id 0 is not allowed");
+	r = cgroup_id(cgroup_fd, &w.cgid, err);
+	if (r < 0)
+		return r;
+	all = reallocarray(c->watches, c->watches_n + 1, sizeof(*all));
+	if (!all)
+		return err_set(err, ENOMEM, "sandbox table: out of memory");
+	c->watches = all;
+	if (in.flags & SANDBOX_F_WATCH)
+		in.armed = 1;
+	if (bpf_map_update_elem(bpf_map__fd(c->skel->maps.sandboxes), &w.cgid, &in, BPF_NOEXIST) <
+	    0)
+		return err_set(err, errno,
+			       errno == E2BIG ? "more than %d sandboxes"
+					      : "register sandbox (of %d at most): %m",
+			       SANDBOXES_MAX);
+	r = attach_cgroup_progs(c, cgroup_fd, &w, err);
+	if (r < 0) {
+		watch_done(&w);
+		bpf_map_delete_elem(bpf_map__fd(c->skel->maps.sandboxes), &w.cgid);
+		return r;
+	}
+	c->watches[c->watches_n++] = w;
+	if (in.flags & SANDBOX_F_WATCH) {
+		st.cgid = w.cgid;
+		seed_cgroup(c, cgroup_fd, &st, 0);
+	}
+	return 0;
+}
+
+int capture_unwatch(struct capture *c, int cgroup_fd)
+{
+	uint64_t cgid;
+	size_t i;
+	int r;
+
+	r = cgroup_id(cgroup_fd, &cgid, NULL);
+	if (r < 0)
+		return r;
+	for (i = 0; i < c->watches_n; i++)
+		if (c->watches[i].cgid == cgid)
+			break;
+	if (i == c->watches_n)
+		return -ENOENT;
+	watch_done(&c->watches[i]);
+	c->watches[i] = c->watches[--c->watches_n];
+	if (bpf_map_delete_elem(bpf_map__fd(c->skel->maps.sandboxes), &cgid) < 0)
+		return -errno;
+	return 0;
+}
