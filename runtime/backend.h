@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What runs the payload. A backend is one file with one row in backend.c; cgroups, limits, killing
+ * and accounting are common to all and live in sandbox.c. */
+#ifndef WARDER_RUNTIME_BACKEND_H
+#define WARDER_RUNTIME_BACKEND_H
+
+#include "userspace/base/err.h"
+
+struct sandbox;
+
+struct backend {
+	const char *name;
+	const char *what; /* one line for a person */
+	/* Everything up to the payload's exec; s->cgroup exists. On failure nothing of its own is
+	 * left, and the result is that of sandbox_start. */
+	int (*start)(struct sandbox *s, const int stdio[3], struct err *err);
+	/* See sandbox_dispatch, sandbox_signal. */
+	int (*dispatch)(struct sandbox *s);
+	int (*signal)(struct sandbox *s, int sig);
+	/* The cgroup is empty: reap and release. */
+	void (*done)(struct sandbox *s);
+};
+
+extern const struct backend backend_ns;
+
+/* NULL and an error that lists what exists, when there is none of that name. */
+const struct backend *backend_find(const char *name, struct err *err);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sandbox's pid 1 and the launcher say to each other over one SOCK_SEQPACKET pair, and the
+ * block that init finds in INIT_CONFIG_FD. One frame a packet, always of the full size: whoever
+ * receives another size drops the packet. The launcher treats every frame as hostile. */
+#ifndef WARDER_RUNTIME_INIT_FRAME_H
+#define WARDER_RUNTIME_INIT_FRAME_H
+
+#include <stdint.h>
+
+#define INIT_CONTROL_FD 3
+#define INIT_CONFIG_FD	4
+
+#define INIT_FRAME_MAGIC 0x57524446u /* "FDRW" */
+#define INIT_TEXT_MAX	 208
+
+enum init_frame_type {
+	/* from the set-up task, before init runs */
+	FRAME_FAILED = 1, /* code = errno, step and text say where */
+	FRAME_USERNS,	  /* the user namespace exists: write its maps */
+	/* from init */
+	FRAME_STARTED,	   /* the payload's exec succeeded */
+	FRAME_EXEC_FAILED, /* code = errno of execve; text = what was tried last */
+	FRAME_EXIT,	   /* code = exit code, signal = that ended it; alone: nothing else lives */
+	/* to the set-up task and to init */
+	FRAME_MAPPED = 64,
+	FRAME_SIGNAL, /* signal = send it to the payload's process group */
+};
+
+struct init_frame {
+	uint32_t magic;
+	uint32_t type;
+	int32_t code;
+	int32_t signal;
+	uint32_t alone;
+	uint32_t pad;
+	char step[24];
+	char text[INIT_TEXT_MAX];
+};
+
+_Static_assert(sizeof(struct init_frame) == 256, "init_frame size");
+
+#define INIT_CONFIG_MAGIC 0x57434647u
+#define INIT_CONFIG_MAX	  (4u << 20) /* argv and environment of the payload, with their filter */
+
+/* Offsets are from the start of the block. Strings: argc + envc of them, NUL-terminated, one after
+ * the other. The filter is an array of struct sock_filter. */
+struct init_config {
+	uint32_t magic;
+	uint32_t size;
+	uint32_t argc;
+	uint32_t envc;
+	uint32_t strings_off;
+	uint32_t cwd_off;
+	uint32_t filter_off;
+	uint32_t filter_n; /* instructions; 0 = none */
+};
+
+#endif

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Applying the root part of a plan with the descriptor-based mount calls: no path of the host is
+ * walked twice, and no target is found through a link. */
+#include "runtime/setup.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+
+#include "runtime/sys.h"
+#include "userspace/base/auto.h"
+
+#define ROOT_BYTES  "1048576"
+#define ROOT_INODES "1024"
+#define PTYS_MAX    "64"
+#define BLOCK	    4096
+
+static int make_fs(const char *type, const char *const (*opts)[2], size_t n, unsigned attrs)
+{
+	auto_close int fs = fsopen(type, FSOPEN_CLOEXEC);
+	int fd;
+
+	if (fs < 0)
+		return -errno;
+	for (size_t i = 0; i < n; i++)
+		if (fsconfig(fs, FSCONFIG_SET_STRING, opts[i][0], opts[i][1], 0) < 0)
+			return -errno;
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, attrs);
+	return fd < 0 ? -errno : fd;
+}
+
+/* An inode a page: the default count lets one loop eat memory that `size` does not show. */
+static int make_tmpfs(uint64_t bytes, unsigned attrs)
+{
+	char size[32], inodes[32];
+	const char *opts[][2] = { { "size", size }, { "nr_inodes", inodes }, { "mode", "0755" } };
+
+	snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes);
+	snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)(bytes / BLOCK + 16));
+	return make_fs("tmpfs", opts, ARRAY_SIZE(opts), attrs);
+}
+
+static bool is_tmpfs(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+/* Opens `path` (absolute inside) for use as a mount point or parent, making what is missing. Only in
+ * file systems of ours: a missing target below a host directory is the operator's mistake. */
+static int target_open(struct setup *s, const char *path, bool dir, bool make)
+{
+	char part[HOST_PATH_MAX];
+	int at = fcntl(s->root, F_DUPFD_CLOEXEC, 3);
+
+	if (at < 0)
+		return -errno;
+	while (*path == '/')
+		path++;
+	while (*path) {
+		size_t n = strcspn(path, "/");
+		bool last = path[n] == 0;
+		int fd;
+
+		if (n >= sizeof(part)) {
+			close(at);
+			return -ENAMETOOLONG;
+		}
+		memcpy(part, path, n);
+		part[n] = 0;
+		fd = sys_openat2(at, part, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+		if (fd < 0 && errno == ENOENT && make && is_tmpfs(at)) {
+			int r = 0;
+
+			if (!last || dir)
+				r = mkdirat(at, part, 0755);
+			else
+				r = mknodat(at, part, S_IFREG | 0644, 0);
+			if (r == 0)
+				fd = sys_openat2(at, part, O_PATH | O_NOFOLLOW,
+						 RESOLVE_NO_SYMLINKS);
+		}
+		if (fd < 0) {
+			int r = -errno;
+
+			close(at);
+			return r;
+		}
+		close(at);
+		at = fd;
+		path += n + !last;
+	}
+	return at;
+}
+
+/* Hangs the mount `fd` at `path` inside. Closes nothing. */
+static int attach(struct setup *s, int fd, const char *path, bool dir)
+{
+	auto_close int target = target_open(s, path, dir, true);
+
+	if (target < 0)
+		return take_fd(target);
+	if (move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Parent directory of `path` inside, and the last component. */
+static int parent_open(struct setup *s, const char *path, const char **ret_name)
+{
+	char dir[HOST_PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	if (!slash || !slash[1] || (size_t)(slash - path) >= sizeof(dir))
+		return -EINVAL;
+	memcpy(dir, path, (size_t)(slash - path));
+	dir[slash - path] = 0;
+	*ret_name = slash + 1;
+	return target_open(s, dir, true, true);
+}
+
+static int do_dir(struct setup *s, const struct root_op *op, size_t i)
+{
+	int fd = target_open(s, op->target, true, true);
+
+	(void)i;
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int do_link(struct setup *s, const struct root_op *op, size_t i)
+{
+	const char *name;
+	auto_close int at = parent_open(s, op->target, &name);
+
+	(void)i;
+	if (at < 0)
+		return take_fd(at);
+	return symlinkat(op->source, at, name) < 0 ? -errno : 0;
+}
+
+static int do_file(struct setup *s, const struct root_op *op, size_t i)
+{
+	const char *name;
+	auto_close int at = parent_open(s, op->target, &name);
+	auto_close int fd = -1;
+	size_t n = strlen(op->source);
+	ssize_t w;
+
+	(void)i;
+	if (at < 0)
+		return take_fd(at);
+	fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	w = write(fd, op->source, n);
+	if (w < 0)
+		return -errno;
+	return (size_t)w == n ? 0 : -ENOSPC;
+}
+
+static unsigned long bind_attrs(const struct root_op *op)
+{
+	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (op->writable ? 0 : MOUNT_ATTR_RDONLY) |
+	       (op->exec ? 0 : MOUNT_ATTR_NOEXEC);
+}
+
+static int bind_clone(const struct root_op *op, int ids)
+{
+	struct mount_attr attr = { .attr_set = bind_attrs(op) };
+	/* The system's own files may be links on the way (/etc/resolv.conf); the operator's path
+	 * was resolved when the plan was made. */
+	uint64_t resolve = op->optional ? 0 : RESOLVE_NO_SYMLINKS;
+	auto_close int src = -1;
+	auto_close int fd = -1;
+	struct stat st;
+
+	src = sys_openat2(AT_FDCWD, op->source, O_PATH, resolve);
+	if (src < 0)
+		return -errno;
+	if (fstat(src, &st) < 0)
+		return -errno;
+	if (op->is_dir != !!S_ISDIR(st.st_mode) || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
+		return -ESTALE; /* not what the plan saw */
+	fd = open_tree(src, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+	if (fd < 0)
+		return -errno;
+	if (ids >= 0) {
+		attr.attr_set |= MOUNT_ATTR_IDMAP;
+		attr.userns_fd = (uint64_t)ids;
+	}
+	if (mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return -errno;
+	return take_fd(fd);
+}
+
+static int do_bind(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int fd = bind_clone(op, s->ids[i]);
+
+	if (fd == -ENOENT && op->optional)
+		return 0;
+	if (fd < 0)
+		return take_fd(fd);
+	return attach(s, fd, op->target, op->is_dir);
+}
+
+static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int fd = make_tmpfs(op->size, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+							 (op->exec ? 0 : MOUNT_ATTR_NOEXEC));
+
+	(void)i;
+	if (fd < 0)
+		return take_fd(fd);
+	if (fchownat(fd, "", s->host_id, s->host_id, AT_EMPTY_PATH) < 0)
+		return -errno;
+	return attach(s, fd, op->target, true);
+}
+
+static int do_scratch(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int fd = -1;
+	int r;
+
+	(void)i;
+	if (s->scratch < 0) {
+		s->scratch = make_tmpfs(op->size, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+		if (s->scratch < 0)
+			return s->scratch;
+	}
+	if (mkdirat(s->scratch, op->source, 0700) < 0 ||
+	    fchmodat(s->scratch, op->source, op->mode, 0) < 0)
+		return -errno;
+	fd = open_tree(s->scratch, op->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = op->exec ? 0 : sys_mount_attr(fd, 0, MOUNT_ATTR_NOEXEC, 0);
+	return r < 0 ? r : attach(s, fd, op->target, true);
+}
+
+/* The host's node, after a look that it is what its name says. */
+static int do_device(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int src = sys_openat2(AT_FDCWD, op->source, O_PATH, RESOLVE_NO_SYMLINKS);
+	auto_close int fd = -1;
+	struct stat st;
+	int r;
+
+	(void)i;
+	if (src < 0 || fstat(src, &st) < 0)
+		return -errno;
+	if (!S_ISCHR(st.st_mode) || major(st.st_rdev) != op->dev_major ||
+	    minor(st.st_rdev) != op->dev_minor)
+		return -ENODEV;
+	fd = open_tree(src, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (fd < 0)
+		return -errno;
+	r = sys_mount_attr(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, MOUNT_ATTR_RDONLY);
+	return r < 0 ? r : attach(s, fd, op->target, false);
+}
+
+static int do_proc(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int fd =
+		make_fs("proc", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+
+	(void)i;
+	if (fd < 0)
+		return take_fd(fd);
+	return attach(s, fd, op->target, true);
+}
+
+/* An object of /proc itself: reached without links and without leaving that mount. What is there
+ * could only be something else if the mount were not ours, and then nothing is masked (the lesson of
+ * CVE-2025-31133 and its sisters). */
+static int proc_open(struct setup *s, const char *name)
+{
+	auto_close int proc = sys_openat2(s->root, "proc", O_PATH | O_DIRECTORY,
+					  RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+	struct statfs fs;
+	int fd;
+
+	if (proc < 0)
+		return -errno;
+	if (fstatfs(proc, &fs) < 0)
+		return -errno;
+	if (fs.f_type != PROC_SUPER_MAGIC)
+		return -ENOTDIR;
+	fd = sys_openat2(proc, name, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+	return fd < 0 ? -errno : fd;
+}
+
+/* An empty file and an empty directory without any permission, in no directory. */
+static int masks_make(struct setup *s)
+{
+	if (mknodat(s->root, ".mask", S_IFREG, 0) < 0 || mkdirat(s->root, ".maskd", 0) < 0)
+		return -errno;
+	s->mask_file = sys_openat2(s->root, ".mask", O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+	s->mask_dir = sys_openat2(s->root, ".maskd", O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+	return s->mask_file < 0 || s->mask_dir < 0 ? -errno : 0;
+}
+
+static int do_proc_mask(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int target = proc_open(s, op->source);
+	auto_close int fd = -1;
+	struct stat st;
+	int r;
+
+	(void)i;
+	if (target == -ENOENT)
+		return 0;
+	if (target < 0)
+		return take_fd(target);
+	if (fstat(target, &st) < 0)
+		return -errno;
+	fd = open_tree(S_ISDIR(st.st_mode) ? s->mask_dir : s->mask_file, "",
+		       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (fd < 0)
+		return -errno;
+	r = sys_mount_attr(
+		fd, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+		0);
+	if (r < 0)
+		return r;
+	return move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int do_proc_ro(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int target = proc_open(s, op->source);
+	auto_close int fd = -1;
+	int r;
+
+	(void)i;
+	if (target == -ENOENT)
+		return 0;
+	if (target < 0)
+		return take_fd(target);
+	fd = open_tree(target, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (fd < 0)
+		return -errno;
+	r = sys_mount_attr(fd, 0, MOUNT_ATTR_RDONLY, 0);
+	if (r < 0)
+		return r;
+	return move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int do_devpts(struct setup *s, const struct root_op *op, size_t i)
+{
+	static const char *const opts[][2] = { { "mode", "0600" },
+					       { "ptmxmode", "0666" },
+					       { "max", PTYS_MAX } };
+	auto_close int fd =
+		make_fs("devpts", opts, ARRAY_SIZE(opts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+
+	(void)i;
+	if (fd < 0)
+		return take_fd(fd);
+	return attach(s, fd, op->target, true);
+}
+
+static int (*const apply[ROOT_KIND_COUNT])(struct setup *, const struct root_op *, size_t) = {
+	[ROOT_DIR] = do_dir,	     [ROOT_LINK] = do_link,	[ROOT_FILE] = do_file,
+	[ROOT_BIND] = do_bind,	     [ROOT_TMPFS] = do_tmpfs,	[ROOT_SCRATCH] = do_scratch,
+	[ROOT_DEVICE] = do_device,   [ROOT_PROC] = do_proc,	[ROOT_PROC_MASK] = do_proc_mask,
+	[ROOT_PROC_RO] = do_proc_ro, [ROOT_DEVPTS] = do_devpts,
+};
+
+/* The new root is mounted over the old one of this namespace only. */
+static int root_make(struct setup *s)
+{
+	static const char *const opts[][2] = { { "size", ROOT_BYTES },
+					       { "nr_inodes", ROOT_INODES },
+					       { "mode", "0755" } };
+
+	setup_at(s, "/");
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -errno;
+	s->proc_sys = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->proc_sys < 0)
+		return -errno;
+	s->root = make_fs("tmpfs", opts, ARRAY_SIZE(opts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (s->root < 0)
+		return s->root;
+	if (move_mount(s->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	return masks_make(s);
+}
+
+int setup_root(struct setup *s)
+{
+	const struct sandbox_plan *p = s->plan;
+	mode_t old = umask(0);
+	int r;
+
+	r = root_make(s);
+	for (size_t i = 0; r == 0 && i < p->root_n; i++) {
+		const struct root_op *op = &p->root[i];
+
+		setup_at(s, op->source && op->kind == ROOT_BIND ? op->source : op->target);
+		r = apply[op->kind](s, op, i);
+	}
+	umask(old);
+	return r;
+}
+
+int setup_pivot(struct setup *s)
+{
+	int r;
+
+	setup_at(s, "/");
+	unlinkat(s->root, ".mask", 0);
+	unlinkat(s->root, ".maskd", AT_REMOVEDIR);
+	r = sys_mount_attr(s->root, 0, MOUNT_ATTR_RDONLY, 0);
+	if (r < 0)
+		return r;
+	if (fchdir(s->root) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+	    chdir("/") < 0)
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The namespace backend, launcher's side: clone3 into the cgroup, maps, and the talk with init. */
+#include <errno.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+
+#include "runtime/backend.h"
+#include "runtime/init/frame.h"
+#include "runtime/sandbox_priv.h"
+#include "runtime/seccomp.h"
+#include "runtime/setup.h"
+#include "runtime/sys.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
+
+#define START_MS	10000 /* a set-up that takes longer hangs in a dead file system */
+#define FRAMES_PER_TURN 64    /* a hostile init must not keep us busy */
+
+extern const char init_blob[], init_blob_end[];
+
+/* Init's program. Not readable for the payload's user: the kernel then makes its process undumpable
+ * at exec, before its first instruction. Made once: sealed, it is the same for all. */
+static int init_memfd(struct err *err)
+{
+	static int cached = -1;
+	auto_close int fd = -1;
+	int r;
+
+	if (__atomic_load_n(&cached, __ATOMIC_ACQUIRE) >= 0)
+		return cached;
+	fd = memfd_create("warder-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	if (fd < 0 && errno == EINVAL) /* before 6.3 */
+		fd = memfd_create("warder-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return err_set(err, errno, "sandbox init: memfd_create: %m");
+	r = fd_write_all(fd, init_blob, (size_t)(init_blob_end - init_blob));
+	if (r == 0 && fchmod(fd, 0111) < 0)
+		r = -errno;
+	if (r == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(err, -r, "sandbox init: %m");
+	__atomic_store_n(&cached, take_fd(fd), __ATOMIC_RELEASE);
+	return cached;
+}
+
+static void add_string(struct buf *b, const char *z)
+{
+	buf_add(b, z, strlen(z) + 1);
+}
+
+static int config_build(const struct sandbox_plan *p, struct buf *b, struct err *err)
+{
+	struct init_config head = { .magic = INIT_CONFIG_MAGIC };
+	const struct sock_filter *filter;
+	size_t n;
+	int r;
+
+	r = seccomp_get(p, &filter, &n, err);
+	if (r < 0)
+		return r;
+	head.argc = (uint32_t)p->argc;
+	head.envc = (uint32_t)p->env_n;
+	head.filter_n = (uint32_t)n;
+	buf_add(b, &head, sizeof(head));
+	head.filter_off = (uint32_t)b->n;
+	buf_add(b, filter, n * sizeof(*filter));
+	head.strings_off = (uint32_t)b->n;
+	for (size_t i = 0; i < p->argc; i++)
+		add_string(b, p->argv[i]);
+	for (size_t i = 0; i < p->env_n; i++)
+		add_string(b, p->env[i]);
+	head.cwd_off = (uint32_t)b->n;
+	add_string(b, p->cwd);
+	if (b->failed)
+		return err_set(err, E2BIG, "command and environment: more than %u bytes",
+			       INIT_CONFIG_MAX);
+	head.size = (uint32_t)b->n;
+	memcpy(b->p, &head, sizeof(head));
+	return 0;
+}
+
+static int config_memfd(const struct sandbox_plan *p, int *ret_fd, struct err *err)
+{
+	auto_close int fd = memfd_create("warder-config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	auto_buf struct buf b;
+	int r;
+
+	buf_init(&b, INIT_CONFIG_MAX);
+	if (fd < 0)
+		return err_set(err, errno, "sandbox configuration: memfd_create: %m");
+	r = config_build(p, &b, err);
+	if (r < 0)
+		return r;
+	r = fd_write_all(fd, b.p, b.n);
+	if (r == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(err, -r, "sandbox configuration: %m");
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+/* /dev/stdout opens the pipe anew, as the payload's user. Only pipes: they end with us, while a file
+ * or terminal of the operator keeps its owner. */
+static void give_pipe(int fd, uint32_t id)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC)
+		(void)!fchown(fd, id, id);
+}
+
+/* User namespaces for the id-mapped binds, found again by their place in the plan. */
+static int mount_ids(struct sandbox *s, struct setup *t, struct err *err)
+{
+	const struct sandbox_plan *p = s->plan;
+
+	for (size_t i = 0; i < PLAN_ROOT_MAX; i++)
+		t->ids[i] = -1;
+	for (size_t i = 0; i < p->root_n; i++) {
+		const struct root_op *op = &p->root[i];
+		int r;
+
+		if (!op->ids)
+			continue;
+		r = userns_for_mount(op->owner, op->group, s->host_id, &t->ids[i]);
+		if (r < 0)
+			return err_set(err, -r, "bind '%s': id map: %m", op->source);
+	}
+	return 0;
+}
+
+static void setup_close(struct setup *t)
+{
+	for (size_t i = 0; i < PLAN_ROOT_MAX; i++)
+		if (t->ids[i] >= 0)
+			close(t->ids[i]);
+	if (t->config >= 0)
+		close(t->config);
+}
+
+/* The frame if it is one; -EAGAIN for junk, -EPIPE at the end. */
+static int frame_read(struct sandbox *s, struct init_frame *f, int flags)
+{
+	ssize_t n = recv(s->control, f, sizeof(*f), flags);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? -errno
+		       : errno == ECONNRESET		 ? -EPIPE
+							 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	if (n != (ssize_t)sizeof(*f) || f->magic != INIT_FRAME_MAGIC)
+		return -EBADMSG;
+	f->step[sizeof(f->step) - 1] = 0;
+	f->text[sizeof(f->text) - 1] = 0;
+	return 0;
+}
+
+static int frame_send(struct sandbox *s, uint32_t type, int sig)
+{
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = type, .signal = sig };
+	ssize_t n = send(s->control, &f, sizeof(f), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+/* A frame within the time that set-up may take. */
+static int frame_wait(struct sandbox *s, struct init_frame *f, uint64_t end)
+{
+	for (;;) {
+		struct pollfd pfd = { .fd = s->control, .events = POLLIN };
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		int r;
+
+		if (now >= end)
+			return -ETIMEDOUT;
+		r = poll(&pfd, 1, (int)((end - now) / NSEC_PER_MSEC) + 1);
+		if (r <= 0)
+			continue;
+		r = frame_read(s, f, MSG_DONTWAIT);
+		if (r != -EAGAIN && r != -EINTR)
+			return r;
+	}
+}
+
+static int exec_error(const struct sandbox_plan *p, int code, struct err *err)
+{
+	const char *name = p->argv[0];
+
+	switch (code) {
+	case ENOENT:
+	case ENOTDIR:
+		return err_set(err, ENOENT, "command '%s': not found in the sandbox", name);
+	case ENOEXEC:
+		return err_set(err, ENOEXEC, "command '%s': not an executable format", name);
+	case EACCES:
+	case EPERM:
+	case EISDIR:
+		return err_set(err, EACCES, "command '%s': cannot be executed: %m", name);
+	default:
+		return err_set(err, code, "command '%s': %m", name);
+	}
+}
+
+/* Answers the set-up task until the payload runs or something has failed. */
+static int follow_setup(struct sandbox *s, struct err *err)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + START_MS * NSEC_PER_MSEC;
+	bool mapped = false;
+
+	for (;;) {
+		struct init_frame f;
+		int r = frame_wait(s, &f, end);
+
+		if (r < 0)
+			return err_set(err, r == -EPIPE ? EIO : -r,
+				       r == -EPIPE ? "sandbox set-up: ended without a word"
+						   : "sandbox set-up: %m");
+		switch (f.type) {
+		case FRAME_USERNS:
+			r = mapped ? -EPROTO
+				   : userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
+			mapped = true;
+			if (r == 0)
+				r = frame_send(s, FRAME_MAPPED, 0);
+			if (r < 0)
+				return err_set(err, -r, "sandbox set-up: id maps: %m");
+			break;
+		case FRAME_STARTED:
+			return 0;
+		case FRAME_EXEC_FAILED:
+			if (f.code <= 0 || f.code > 4095)
+				f.code = EIO;
+			return exec_error(s->plan, f.code, err);
+		case FRAME_FAILED:
+			if (f.code <= 0 || f.code > 4095)
+				f.code = EIO;
+			return err_set(err, f.code, "sandbox set-up: %s%s'%s': %m", f.step,
+				       f.step[0] ? " " : "", f.text);
+		default:
+			return err_set(err, EPROTO, "sandbox set-up: unexpected frame %u", f.type);
+		}
+	}
+}
+
+static int clone_setup(struct sandbox *s, struct setup *t, struct err *err)
+{
+	struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_INTO_CGROUP | CLONE_NEWNS | CLONE_NEWPID |
+			 CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP,
+		.pidfd = (uint64_t)(uintptr_t)&s->pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)s->cgroup.leaf,
+	};
+	sigset_t all, old;
+	int e;
+
+	if (s->plan->net != SANDBOX_NET_HOST)
+		args.flags |= CLONE_NEWNET;
+	/* No handler of ours may run in the child. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	s->pid = sys_clone3(&args);
+	if (s->pid == 0)
+		setup_run(t);
+	e = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (s->pid < 0)
+		return err_set(err, e, "sandbox set-up: clone3 into '%s': %m", s->cgroup.path);
+	return 0;
+}
+
+static void reap(struct sandbox *s)
+{
+	siginfo_t si;
+
+	if (s->pidfd < 0)
+		return;
+	while (waitid(P_PIDFD, (id_t)s->pidfd, &si, WEXITED | __WALL) < 0 && errno == EINTR)
+		;
+	close(take_fd(s->pidfd));
+}
+
+static void ns_done(struct sandbox *s)
+{
+	reap(s);
+	if (s->control >= 0)
+		close(take_fd(s->control));
+}
+
+static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
+{
+	int pair[2], r;
+	struct setup t = {
+		.plan = s->plan,
+		.host_id = s->host_id,
+		.config = -1,
+		.stdio = { stdio[0], stdio[1], stdio[2] },
+		.scratch = -1,
+	};
+
+	memcpy(t.v1_procs, s->cgroup.v1_procs, sizeof(t.v1_procs));
+	r = mount_ids(s, &t, err);
+	if (r == 0)
+		r = config_memfd(s->plan, &t.config, err);
+	if (r == 0)
+		r = t.init = init_memfd(err);
+	if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		r = err_set(err, errno, "sandbox set-up: socketpair: %m");
+	if (r < 0) {
+		setup_close(&t);
+		return r;
+	}
+	s->control = pair[0];
+	t.control = pair[1];
+	for (int i = 0; i < 3; i++)
+		give_pipe(stdio[i], s->host_id);
+	r = clone_setup(s, &t, err);
+	close(pair[1]);
+	setup_close(&t);
+	if (r == 0)
+		r = follow_setup(s, err);
+	return r;
+}
+
+/* The payload has ended: remember how, believing only what is possible. */
+static void take_exit(struct sandbox *s, const struct init_frame *f)
+{
+	s->ended = true;
+	if (f->signal > 0 && f->signal < NSIG) {
+		s->exit_signal = f->signal;
+		s->exit_code = 128 + f->signal;
+	} else {
+		s->exit_code = f->code & 0xff;
+	}
+}
+
+static int ns_dispatch(struct sandbox *s)
+{
+	for (int i = 0; i < FRAMES_PER_TURN && !s->ended; i++) {
+		struct init_frame f;
+		int r = frame_read(s, &f, MSG_DONTWAIT);
+
+		if (r == -EAGAIN || r == -EINTR)
+			return SANDBOX_RUNNING;
+		if (r == -EBADMSG)
+			continue;
+		if (r < 0)
+			return r;
+		if (f.type == FRAME_EXIT)
+			take_exit(s, &f);
+	}
+	return s->ended ? SANDBOX_EXITED : SANDBOX_RUNNING;
+}
+
+static int ns_signal(struct sandbox *s, int sig)
+{
+	return frame_send(s, FRAME_SIGNAL, sig);
+}
+
+const struct backend backend_ns = {
+	.name = "ns",
+	.what = "Linux namespaces, shared kernel",
+	.start = ns_start,
+	.dispatch = ns_dispatch,
+	.signal = ns_signal,
+	.done = ns_done,
+};

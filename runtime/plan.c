@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/backend.h"
+#include "userspace/base/auto.h"
+
+DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
+
+#define MIB ((uint64_t)1 << 20)
+
+#define MEMORY_MIN (8 * MIB) /* below it not even init and a shell start */
+#define PIDS_MIN   2	     /* init and the payload */
+#define NOFILE_MIN 16
+#define ARENA_MAX  (PLAN_ARGS_MAX + (size_t)PLAN_ARGC_MAX * sizeof(char *) * 2 + (1u << 20))
+
+/* Sizes that hold ordinary builds and test suites, and no more: raising one is an option away, a
+ * host that swaps itself to death is not. No time limit, since only the operator knows one. */
+void sandbox_spec_defaults(struct sandbox_spec *spec)
+{
+	*spec = (struct sandbox_spec){
+		.backend = "ns",
+		.net = SANDBOX_NET_NONE,
+		.limits = {
+			.memory = 1024 * MIB,
+			.pids = 512,
+			.tmp_bytes = 256 * MIB,
+			.disk = 512 * MIB,
+			.nofile = 1024,
+		},
+	};
+}
+
+static const char *const env_defaults[] = {
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	"HOME=/workspace",
+	"USER=sandbox",
+	"LOGNAME=sandbox",
+	"SHELL=/bin/sh",
+	"TMPDIR=/tmp",
+	"LANG=C.UTF-8",
+	"container=warder",
+};
+
+void plan_degrade(struct sandbox_plan *p, const char *name)
+{
+	for (size_t i = 0; i < p->degraded_n; i++)
+		if (!strcmp(p->degraded[i], name))
+			return;
+	if (p->degraded_n < PLAN_DEGRADED_MAX)
+		p->degraded[p->degraded_n++] = name;
+}
+
+bool plan_path_is_clean(const char *path)
+{
+	if (path[0] != '/' || !path[1] || strlen(path) >= HOST_PATH_MAX)
+		return false;
+	for (const char *c = path; *c;) {
+		size_t n = strcspn(++c, "/");
+
+		if (n == 0 || (n == 1 && c[0] == '.') || (n == 2 && c[0] == '.' && c[1] == '.'))
+			return false;
+		c += n;
+	}
+	return true;
+}
+
+/* Becomes a directory name in every cgroup hierarchy. */
+static bool is_session_name(const char *s)
+{
+	size_t n = s ? strlen(s) : 0;
+
+	if (n == 0 || n > SANDBOX_NAME_MAX || !isalnum((unsigned char)s[0]))
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && *s != '-' && *s != '_')
+			return false;
+	return true;
+}
+
+/* RFC 1123 label, or the default one. */
+static const char *hostname_from(const char *name)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	if (n == 0 || n > SANDBOX_NAME_MAX || name[0] == '-' || name[n - 1] == '-')
+		return "sandbox";
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)name[i]) && name[i] != '-')
+			return "sandbox";
+	return name;
+}
+
+static const char *copy(struct sandbox_plan *p, const char *z)
+{
+	return z ? arena_strndup(&p->mem, z, strlen(z)).p : NULL;
+}
+
+static int copy_argv(struct sandbox_plan *p, const struct sandbox_spec *spec, size_t *bytes,
+		     struct err *err)
+{
+	if (!spec->argv || !spec->argv[0] || !spec->argv[0][0])
+		return err_set(err, EINVAL, "no command given");
+	while (spec->argv[p->argc]) {
+		*bytes += strlen(spec->argv[p->argc]) + 1;
+		if (++p->argc > PLAN_ARGC_MAX || *bytes > PLAN_ARGS_MAX)
+			return err_set(err, E2BIG,
+				       "command: more than %u arguments or %u bytes of them",
+				       PLAN_ARGC_MAX, PLAN_ARGS_MAX);
+	}
+	p->argv = arena_zalloc(&p->mem, (p->argc + 1) * sizeof(*p->argv));
+	if (!p->argv)
+		return err_set(err, ENOMEM, "command: %m");
+	for (size_t i = 0; i < p->argc; i++) {
+		p->argv[i] = (char *)copy(p, spec->argv[i]);
+		if (!p->argv[i])
+			return err_set(err, ENOMEM, "command: %m");
+	}
+	return 0;
+}
+
+/* Adds "K=V", or takes the place of an earlier K. */
+static int env_put(struct sandbox_plan *p, const char *kv, size_t *bytes, struct err *err)
+{
+	const char *eq = strchr(kv, '=');
+	size_t i, n = eq ? (size_t)(eq - kv) : 0;
+
+	if (n == 0)
+		return err_set(err, EINVAL, "environment '%.64s': expected NAME=VALUE", kv);
+	*bytes += strlen(kv) + 1;
+	if (*bytes > PLAN_ARGS_MAX)
+		return err_set(err, E2BIG, "environment: more than %u bytes with the command",
+			       PLAN_ARGS_MAX);
+	for (i = 0; i < p->env_n; i++)
+		if (!strncmp(p->env[i], kv, n + 1))
+			break;
+	p->env[i] = (char *)copy(p, kv);
+	if (!p->env[i])
+		return err_set(err, ENOMEM, "environment: %m");
+	if (i == p->env_n)
+		p->env_n++;
+	return 0;
+}
+
+static int copy_env(struct sandbox_plan *p, const struct sandbox_spec *spec, size_t *bytes,
+		    struct err *err)
+{
+	size_t max = ARRAY_SIZE(env_defaults) + SANDBOX_ENV_MAX + 1;
+	int r = 0;
+
+	if (spec->env_n > SANDBOX_ENV_MAX)
+		return err_set(err, E2BIG, "environment: %zu variables, at most %d", spec->env_n,
+			       SANDBOX_ENV_MAX);
+	p->env = arena_zalloc(&p->mem, max * sizeof(*p->env));
+	if (!p->env)
+		return err_set(err, ENOMEM, "environment: %m");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(env_defaults); i++)
+		r = env_put(p, env_defaults[i], bytes, err);
+	for (size_t i = 0; r == 0 && i < spec->env_n; i++)
+		r = env_put(p, spec->env[i], bytes, err);
+	return r;
+}
+
+static int check_limits(struct sandbox_plan *p, struct err *err)
+{
+	struct sandbox_limits *l = &p->limits;
+	static const char *const names[] = { "limit.memory", "limit.pids", "limit.cpu" };
+	const uint64_t asked[CONTROLLER_COUNT] = { l->memory, l->pids, l->cpu_milli };
+
+	if (l->memory && l->memory < MEMORY_MIN)
+		return err_set(err, EINVAL, "memory limit %llu: at least %llu bytes are needed",
+			       (unsigned long long)l->memory, (unsigned long long)MEMORY_MIN);
+	if (l->pids && l->pids < PIDS_MIN)
+		return err_set(err, EINVAL, "pids limit %llu: at least %d are needed",
+			       (unsigned long long)l->pids, PIDS_MIN);
+	if (l->nofile && l->nofile < NOFILE_MIN)
+		return err_set(err, EINVAL, "open files limit %llu: at least %d are needed",
+			       (unsigned long long)l->nofile, NOFILE_MIN);
+	if (!l->tmp_bytes || !l->disk)
+		return err_set(err, EINVAL, "the private file systems need a size");
+	for (int i = 0; i < CONTROLLER_COUNT; i++)
+		if (asked[i] && p->host.controller[i] == CONTROLLER_ABSENT)
+			plan_degrade(p, names[i]);
+	return 0;
+}
+
+static int check_host(struct sandbox_plan *p, struct err *err)
+{
+	if (!p->host.v2[0])
+		return err_set(err, ENOENT,
+			       "no cgroup v2 hierarchy is mounted (mount -t cgroup2 none DIR)");
+	if (!p->host.seccomp)
+		return err_set(err, ENOSYS, "this kernel has no seccomp filters");
+	p->userns = p->host.userns;
+	if (!p->userns)
+		plan_degrade(p, "userns");
+	if (p->host.landlock_abi == 0)
+		plan_degrade(p, "landlock");
+	if (p->net == SANDBOX_NET_HOST)
+		plan_degrade(p, "unsafe.net_host");
+	return 0;
+}
+
+static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
+{
+	size_t bytes = 0;
+	int r;
+
+	p->backend = backend_find(spec->backend, err);
+	if (!p->backend)
+		return -EINVAL;
+	if (!is_session_name(spec->session))
+		return err_set(err, EINVAL, "session '%.64s': letters, digits, - and _, at most %d",
+			       spec->session ? spec->session : "", SANDBOX_NAME_MAX);
+	p->session = copy(p, spec->session);
+	p->name = copy(p, spec->name);
+	p->tenant = copy(p, spec->tenant);
+	p->hostname = copy(p, hostname_from(spec->name));
+	p->cwd = copy(p, spec->cwd ? spec->cwd : "/workspace");
+	if (!p->session || !p->hostname || !p->cwd || (spec->name && !p->name) ||
+	    (spec->tenant && !p->tenant))
+		return err_set(err, ENOMEM, "plan: %m");
+	if (strcmp(p->cwd, "/") != 0 && !plan_path_is_clean(p->cwd))
+		return err_set(err, EINVAL,
+			       "working directory '%s': expected an absolute path without . and ..",
+			       p->cwd);
+	p->net = spec->net;
+	p->limits = spec->limits;
+	r = check_host(p, err);
+	if (r == 0)
+		r = copy_argv(p, spec, &bytes, err);
+	if (r == 0)
+		r = copy_env(p, spec, &bytes, err);
+	if (r == 0)
+		r = check_limits(p, err);
+	if (r == 0)
+		r = plan_root(p, spec, err);
+	if (r == 0)
+		r = plan_binds(p, spec, err);
+	if (r == 0 && plan_hash(p) < 0)
+		r = err_set(err, ENOMEM, "plan: %m");
+	return r;
+}
+
+int plan_build(struct sandbox_plan **ret, const struct sandbox_spec *spec, const struct host *host,
+	       struct err *err)
+{
+	AUTO(sandbox_plan) struct sandbox_plan *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return err_set(err, ENOMEM, "plan: %m");
+	arena_init(&p->mem, ARENA_MAX);
+	p->host = *host;
+	r = fill(p, spec, err);
+	if (r < 0)
+		return r;
+	*ret = take_ptr(p);
+	return 0;
+}
+
+int sandbox_plan_new(struct sandbox_plan **ret, const struct sandbox_spec *spec, struct err *err)
+{
+	struct host host;
+
+	host_probe(&host);
+	return plan_build(ret, spec, &host, err);
+}
+
+void sandbox_plan_free(struct sandbox_plan *p)
+{
+	if (!p)
+		return;
+	arena_done(&p->mem);
+	free(p);
+}
+
+const char *sandbox_plan_hash(const struct sandbox_plan *p)
+{
+	return p->hash;
+}
+
+size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **ret)
+{
+	*ret = p->degraded;
+	return p->degraded_n;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Host files that the operator hands in. The path is resolved here, once; when it is bound, no link
+ * may be on the way any more. */
+#include "runtime/plan.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+
+/* Places whose files are sockets, devices and switches of the host. */
+static const char *const never[] = { "/proc", "/sys", "/dev", "/run", "/boot" };
+
+static const struct {
+	long magic;
+	const char *name;
+} never_fs[] = {
+	{ PROC_SUPER_MAGIC, "proc" },	  { SYSFS_MAGIC, "sysfs" },
+	{ CGROUP_SUPER_MAGIC, "cgroup" }, { CGROUP2_SUPER_MAGIC, "cgroup2" },
+	{ DEBUGFS_MAGIC, "debugfs" },	  { TRACEFS_MAGIC, "tracefs" },
+	{ BPF_FS_MAGIC, "bpf" },	  { SECURITYFS_MAGIC, "securityfs" },
+	{ DEVPTS_SUPER_MAGIC, "devpts" }, { EFIVARFS_MAGIC, "efivarfs" },
+};
+
+/* Targets that are ours alone: the payload's view of itself depends on them. */
+static const char *const targets_ours[] = { "/proc", "/dev", "/sys" };
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
+}
+
+static int check_source(const char *asked, const char *real, struct stat *st, struct err *err)
+{
+	struct statfs fs;
+
+	if (!strcmp(real, "/"))
+		return err_set(err, EPERM, "bind '%s': the whole host is not shared", asked);
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+		if (is_below(real, never[i]))
+			return err_set(err, EPERM,
+				       "bind '%s': nothing below %s is shared, it holds devices, "
+				       "sockets or switches of the host",
+				       asked, never[i]);
+	if (stat(real, st) < 0 || statfs(real, &fs) < 0)
+		return err_set(err, errno, "bind '%s': %m", asked);
+	for (size_t i = 0; i < ARRAY_SIZE(never_fs); i++)
+		if ((long)fs.f_type == never_fs[i].magic)
+			return err_set(err, EPERM, "bind '%s': a %s file system is not shared",
+				       asked, never_fs[i].name);
+	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
+		return err_set(err, EPERM,
+			       "bind '%s': neither file nor directory (sockets, devices and fifos "
+			       "would reach out of the sandbox)",
+			       asked);
+	return 0;
+}
+
+int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bool writable,
+	      struct err *err)
+{
+	char real[PATH_MAX];
+	const char *kept, *inside;
+	struct root_op *op;
+	struct stat st;
+	int r;
+
+	if (!plan_path_is_clean(target))
+		return err_set(err, EINVAL,
+			       "bind target '%s': expected an absolute path without . and ..",
+			       target);
+	for (size_t i = 0; i < ARRAY_SIZE(targets_ours); i++)
+		if (is_below(target, targets_ours[i]))
+			return err_set(err, EPERM, "bind target '%s': %s cannot be changed", target,
+				       targets_ours[i]);
+	if (!realpath(source, real))
+		return err_set(err, errno, "bind '%s': %m", source);
+	r = check_source(source, real, &st, err);
+	if (r < 0)
+		return r;
+	kept = arena_strndup(&p->mem, real, strlen(real)).p;
+	inside = arena_strndup(&p->mem, target, strlen(target)).p;
+	op = kept && inside ? plan_root_add(p, ROOT_BIND, inside, kept) : NULL;
+	if (!op)
+		return err_set(err, ENOSPC, "bind '%s': no room left in the plan", source);
+	op->is_dir = S_ISDIR(st.st_mode);
+	op->exec = true;
+	op->writable = writable;
+	op->owner = st.st_uid;
+	op->group = st.st_gid;
+	if (writable) {
+		op->ids = p->userns || st.st_uid != PLAN_INNER_ID;
+		p->deny_suid = true;
+	}
+	return 0;
+}
+
+static int by_depth(const void *a, const void *b)
+{
+	const struct root_op *x = a, *y = b;
+	size_t nx = strlen(x->target), ny = strlen(y->target);
+
+	return nx < ny ? -1 : nx > ny;
+}
+
+int plan_binds(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
+{
+	size_t first = p->root_n;
+
+	if (spec->binds_n > SANDBOX_MOUNTS_MAX)
+		return err_set(err, E2BIG, "%zu binds, at most %d", spec->binds_n,
+			       SANDBOX_MOUNTS_MAX);
+	for (size_t i = 0; i < spec->binds_n; i++) {
+		const struct sandbox_bind *b = &spec->binds[i];
+		int r = plan_bind(p, b->source, b->target ? b->target : b->source, b->writable,
+				  err);
+
+		if (r < 0)
+			return r;
+	}
+	/* A directory before what lies in it, or it would cover that again. */
+	qsort(p->root + first, p->root_n - first, sizeof(p->root[0]), by_depth);
+	return 0;
+}

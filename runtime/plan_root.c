@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The default root: nothing of the host but /usr and a list of files in /etc that hold no secret.
+ * What is not named here does not exist inside, host sockets included: a list of what to hide would
+ * have to know them all. */
+#include "runtime/plan.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+
+const char *const root_kind_names[ROOT_KIND_COUNT] = {
+	[ROOT_DIR] = "dir",	    [ROOT_LINK] = "link",     [ROOT_FILE] = "file",
+	[ROOT_BIND] = "bind",	    [ROOT_TMPFS] = "tmpfs",   [ROOT_SCRATCH] = "scratch",
+	[ROOT_DEVICE] = "device",   [ROOT_PROC] = "proc",     [ROOT_PROC_MASK] = "mask",
+	[ROOT_PROC_RO] = "proc-ro", [ROOT_DEVPTS] = "devpts",
+};
+
+/* Links into /usr where the host merged them, directories of the host where it did not. */
+static const char *const usr_merge[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
+
+static const char *const etc_files[] = {
+	"ld.so.cache",	   "ld.so.conf",      "ld.so.conf.d",
+	"ssl/certs",	   "ssl/openssl.cnf", "pki/tls",
+	"pki/ca-trust",	   "ca-certificates", "alternatives",
+	"localtime",	   "timezone",	      "mime.types",
+	"protocols",	   "services",	      "networks",
+	"os-release",	   "debian_version",  "lsb-release",
+	"gai.conf",	   "fonts",	      "perl",
+	"terminfo",	   "inputrc",	      "bash.bashrc",
+	"profile.d",	   "python3",	      "python3.11",
+	"python3.12",	   "python3.13",      "java-11-openjdk",
+	"java-17-openjdk", "java-21-openjdk", "magic",
+	"magic.mime",	   "ethertypes",      "rpc",
+	"shells",	   "environment.d",   "nodejs",
+	"gnutls",
+};
+
+static const struct {
+	const char *target;
+	const char *text;
+} generated[] = {
+	{ "/etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+			 "sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
+			 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+	{ "/etc/group", "root:x:0:\ntty:x:5:\nsandbox:x:1000:\nnogroup:x:65534:\n" },
+	{ "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"
+				"networks: files\nprotocols: files\nservices: files\n" },
+};
+
+static const struct {
+	const char *path;
+	uint32_t maj, min;
+} devices[] = {
+	{ "/dev/null", 1, 3 },	 { "/dev/zero", 1, 5 },	   { "/dev/full", 1, 7 },
+	{ "/dev/random", 1, 8 }, { "/dev/urandom", 1, 9 }, { "/dev/tty", 5, 0 },
+};
+
+static const struct {
+	const char *target, *to;
+} dev_links[] = {
+	{ "/dev/fd", "/proc/self/fd" },	      { "/dev/stdin", "/proc/self/fd/0" },
+	{ "/dev/stdout", "/proc/self/fd/1" }, { "/dev/stderr", "/proc/self/fd/2" },
+	{ "/dev/ptmx", "pts/ptmx" },
+};
+
+/* Kernel memory, keys, timers of others, and what makes the host act. */
+static const char *const proc_masks[] = {
+	"kcore",      "keys",	    "key-users",   "timer_list",    "sysrq-trigger",
+	"kpagecount", "kpageflags", "kpagecgroup", "latency_stats", "sched_debug",
+	"interrupts", "kmsg",	    "kallsyms",	   "slabinfo",	    "vmallocinfo",
+	"acpi",	      "scsi",	    "asound",	   "driver",	    "mtrr",
+	"config.gz",  "schedstat",  "iomem",	   "ioports",	    "modules",
+};
+
+static const char *const proc_ro[] = { "sys", "irq", "bus", "fs" };
+
+struct root_op *plan_root_add(struct sandbox_plan *p, enum root_kind kind, const char *target,
+			      const char *source)
+{
+	struct root_op *op;
+
+	if (p->root_n >= PLAN_ROOT_MAX || !target)
+		return NULL;
+	op = &p->root[p->root_n++];
+	*op = (struct root_op){ .kind = kind, .target = target, .source = source, .mode = 0755 };
+	return op;
+}
+
+static const char *fmt2(struct sandbox_plan *p, const char *a, const char *b)
+{
+	return arena_printf(&p->mem, "%s%s", a, b).p;
+}
+
+static int full(struct err *err)
+{
+	return err_set(err, ENOSPC, "plan: more than %d steps to build the root", PLAN_ROOT_MAX);
+}
+
+/* The host's file as this plan sees it (tests have a host root of their own). */
+static int host_stat(const struct sandbox_plan *p, const char *path, struct stat *st)
+{
+	char at[PATH_MAX];
+
+	if (snprintf(at, sizeof(at), "%s%s", p->host.root, path) >= (int)sizeof(at))
+		return -1;
+	return lstat(at, st);
+}
+
+/* A host path as it is: a link stays a link, a file or directory is bound. Absent: nothing. */
+static int add_as_is(struct sandbox_plan *p, const char *path, bool exec, struct err *err)
+{
+	struct root_op *op;
+	struct stat st;
+
+	if (host_stat(p, path, &st) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode)) {
+		char at[PATH_MAX], to[PATH_MAX];
+		const char *link;
+		ssize_t n;
+
+		snprintf(at, sizeof(at), "%s%s", p->host.root, path);
+		n = readlink(at, to, sizeof(to) - 1);
+		if (n <= 0)
+			return 0;
+		to[n] = 0;
+		link = arena_strndup(&p->mem, to, (size_t)n).p;
+		if (!link || !plan_root_add(p, ROOT_LINK, path, link))
+			return full(err);
+		return 0;
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return err_set(err, EINVAL, "'%s' is neither file nor directory: not shared", path);
+	op = plan_root_add(p, ROOT_BIND, path, path);
+	if (!op)
+		return full(err);
+	op->is_dir = S_ISDIR(st.st_mode);
+	op->exec = exec;
+	op->optional = true;
+	return 0;
+}
+
+static int add_system(struct sandbox_plan *p, struct err *err)
+{
+	struct root_op *op;
+	int r = 0;
+
+	op = plan_root_add(p, ROOT_BIND, "/usr", "/usr");
+	if (!op)
+		return full(err);
+	op->is_dir = op->exec = true;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(usr_merge); i++)
+		r = add_as_is(p, fmt2(p, "/", usr_merge[i]), true, err);
+	return r;
+}
+
+static int add_etc(struct sandbox_plan *p, struct err *err)
+{
+	const char *name, *hosts, *resolv;
+	int r = 0;
+
+	if (!plan_root_add(p, ROOT_DIR, "/etc", NULL))
+		return full(err);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(etc_files); i++)
+		r = add_as_is(p, fmt2(p, "/etc/", etc_files[i]), false, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(generated); i++)
+		if (!plan_root_add(p, ROOT_FILE, generated[i].target, generated[i].text))
+			return full(err);
+	name = fmt2(p, p->hostname, "\n");
+	hosts = fmt2(p, "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.0.1\t", name);
+	resolv = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+	if (!plan_root_add(p, ROOT_FILE, "/etc/hostname", name) ||
+	    !plan_root_add(p, ROOT_FILE, "/etc/hosts", hosts))
+		return full(err);
+	if (p->net == SANDBOX_NET_HOST) { /* often a link into /run: bind what it leads to */
+		struct root_op *op =
+			plan_root_add(p, ROOT_BIND, "/etc/resolv.conf", "/etc/resolv.conf");
+
+		if (!op)
+			return full(err);
+		op->optional = true;
+	} else if (!plan_root_add(p, ROOT_FILE, "/etc/resolv.conf", resolv)) {
+		return full(err);
+	}
+	return 0;
+}
+
+static int add_dev(struct sandbox_plan *p, struct err *err)
+{
+	if (!plan_root_add(p, ROOT_DIR, "/dev", NULL))
+		return full(err);
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		struct root_op *op =
+			plan_root_add(p, ROOT_DEVICE, devices[i].path, devices[i].path);
+
+		if (!op)
+			return full(err);
+		op->dev_major = devices[i].maj;
+		op->dev_minor = devices[i].min;
+		op->writable = true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(dev_links); i++)
+		if (!plan_root_add(p, ROOT_LINK, dev_links[i].target, dev_links[i].to))
+			return full(err);
+	if (!plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
+		return full(err);
+	p->root[p->root_n - 1].writable = true;
+	return 0;
+}
+
+static int add_proc(struct sandbox_plan *p, struct err *err)
+{
+	if (!plan_root_add(p, ROOT_PROC, "/proc", NULL))
+		return full(err);
+	for (size_t i = 0; i < ARRAY_SIZE(proc_masks); i++)
+		if (!plan_root_add(p, ROOT_PROC_MASK, fmt2(p, "/proc/", proc_masks[i]),
+				   proc_masks[i]))
+			return full(err);
+	for (size_t i = 0; i < ARRAY_SIZE(proc_ro); i++)
+		if (!plan_root_add(p, ROOT_PROC_RO, fmt2(p, "/proc/", proc_ro[i]), proc_ro[i]))
+			return full(err);
+	return 0;
+}
+
+/* One file system for everything that lasts as long as the sandbox: a superblock costs more than all
+ * the binds of its directories together. */
+static int add_scratch(struct sandbox_plan *p, struct err *err)
+{
+	static const struct {
+		const char *target, *dir;
+		uint32_t mode;
+		bool exec;
+	} dirs[] = {
+		{ "/tmp", "tmp", 01777, true },
+		{ "/var/tmp", "var-tmp", 01777, true },
+		{ "/run", "run", 01777, false },
+		{ "/dev/shm", "shm", 01777, false },
+	};
+
+	if (!plan_root_add(p, ROOT_DIR, "/var", NULL))
+		return full(err);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		struct root_op *op = plan_root_add(p, ROOT_SCRATCH, dirs[i].target, dirs[i].dir);
+
+		if (!op)
+			return full(err);
+		op->mode = dirs[i].mode;
+		op->exec = dirs[i].exec;
+		op->writable = true;
+		op->size = p->limits.tmp_bytes;
+	}
+	if (!plan_root_add(p, ROOT_LINK, "/var/run", "/run"))
+		return full(err);
+	return 0;
+}
+
+static int add_workspace(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
+{
+	struct root_op *op;
+
+	if (spec->workspace)
+		return plan_bind(p, spec->workspace, "/workspace", true, err);
+	op = plan_root_add(p, ROOT_TMPFS, "/workspace", NULL);
+	if (!op)
+		return full(err);
+	op->size = p->limits.disk;
+	op->writable = op->exec = true;
+	return 0;
+}
+
+int plan_root(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
+{
+	int r;
+
+	r = add_system(p, err);
+	if (r == 0)
+		r = add_etc(p, err);
+	if (r == 0)
+		r = add_dev(p, err);
+	if (r == 0)
+		r = add_proc(p, err);
+	if (r == 0)
+		r = add_scratch(p, err);
+	if (r == 0)
+		r = add_workspace(p, spec, err);
+	return r;
+}

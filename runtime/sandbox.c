@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The life of a sandbox, whatever runs in it. */
+#include "runtime/sandbox_priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/backend.h"
+#include "userspace/base/auto.h"
+
+DEFINE_AUTO(sandbox, sandbox_free)
+
+#define FREE_KILL_MS 5000
+
+int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct err *err)
+{
+	AUTO(sandbox) struct sandbox *s = NULL;
+	int r;
+
+	if (geteuid() != 0)
+		return err_set(err, EPERM, "a sandbox can only be made by root: %m");
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(err, ENOMEM, "sandbox: %m");
+	s->plan = plan;
+	s->control = s->pidfd = -1;
+	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &plan->limits, err);
+	if (r < 0)
+		return r;
+	/* The kernel numbers cgroups in a circle and skips live ones, so this id is nobody else's
+	 * for as long as the leaf exists, and needs no book-keeping. */
+	s->host_id = PLAN_HOST_IDS + (uint32_t)(s->cgroup.id & PLAN_HOST_MASK);
+	*ret = take_ptr(s);
+	return 0;
+}
+
+int sandbox_cgroup_fd(const struct sandbox *s)
+{
+	return s->cgroup.leaf;
+}
+
+uint64_t sandbox_cgroup_id(const struct sandbox *s)
+{
+	return s->cgroup.id;
+}
+
+int sandbox_kill_fd(const struct sandbox *s)
+{
+	return s->cgroup.kill;
+}
+
+int sandbox_freeze_fd(const struct sandbox *s)
+{
+	return s->cgroup.freeze;
+}
+
+int sandbox_events_fd(const struct sandbox *s)
+{
+	return s->cgroup.events;
+}
+
+int sandbox_fd(const struct sandbox *s)
+{
+	return s->control;
+}
+
+int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err)
+{
+	int r;
+
+	if (s->stage != STAGE_CREATED)
+		return err_set(err, EALREADY, "sandbox '%s' was started before", s->plan->session);
+	r = s->plan->backend->start(s, stdio, err);
+	if (r < 0) {
+		cgroup_kill(&s->cgroup, FREE_KILL_MS);
+		s->plan->backend->done(s);
+		s->stage = STAGE_DEAD;
+		return r;
+	}
+	s->stage = STAGE_RUNNING;
+	return 0;
+}
+
+int sandbox_dispatch(struct sandbox *s)
+{
+	int r;
+
+	if (s->stage == STAGE_EXITED)
+		return SANDBOX_EXITED;
+	if (s->stage != STAGE_RUNNING)
+		return -ESRCH;
+	r = s->plan->backend->dispatch(s);
+	if (r == SANDBOX_EXITED)
+		s->stage = STAGE_EXITED;
+	return r;
+}
+
+int sandbox_signal(struct sandbox *s, int sig)
+{
+	if (sig <= 0 || sig >= NSIG)
+		return -EINVAL;
+	return s->stage == STAGE_RUNNING ? s->plan->backend->signal(s, sig) : -ESRCH;
+}
+
+int sandbox_kill(struct sandbox *s, int timeout_ms)
+{
+	/* What the payload said of its end before the kill still counts. */
+	if (s->stage == STAGE_RUNNING && s->plan->backend->dispatch(s) == SANDBOX_EXITED)
+		s->stage = STAGE_EXITED;
+	return cgroup_kill(&s->cgroup, timeout_ms);
+}
+
+void sandbox_result(struct sandbox *s, struct sandbox_result *ret)
+{
+	struct cgroup_usage u;
+
+	cgroup_usage(&s->cgroup, &u);
+	*ret = (struct sandbox_result){
+		.exit_code = s->ended ? s->exit_code : 128 + SIGKILL,
+		.signal = s->ended ? s->exit_signal : SIGKILL,
+		.cpu_usec = u.cpu_usec,
+		.mem_peak = u.mem_peak,
+		.pids_peak = u.pids_peak,
+		.oom_kills = u.oom_kills,
+		.pids_denied = u.pids_denied,
+	};
+}
+
+void sandbox_free(struct sandbox *s)
+{
+	if (!s)
+		return;
+	cgroup_kill(&s->cgroup, FREE_KILL_MS);
+	if (s->stage != STAGE_CREATED && s->stage != STAGE_DEAD)
+		s->plan->backend->done(s);
+	cgroup_remove(&s->cgroup);
+	free(s);
+}
+
+int sandbox_sweep(struct err *err)
+{
+	struct host host;
+
+	host_probe(&host);
+	return cgroup_sweep(&host, err);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox from the inside of runtime/. */
+#ifndef WARDER_RUNTIME_SANDBOX_PRIV_H
+#define WARDER_RUNTIME_SANDBOX_PRIV_H
+
+#include "runtime/cgroup.h"
+#include "runtime/plan.h"
+#include "runtime/sandbox.h"
+
+enum stage { STAGE_CREATED, STAGE_RUNNING, STAGE_EXITED, STAGE_DEAD };
+
+struct sandbox {
+	const struct sandbox_plan *plan;
+	struct cgroup cgroup;
+	enum stage stage;
+	uint32_t host_id; /* uid and gid on the host */
+	int control;	  /* to init; -1 */
+	int pidfd;	  /* of init; -1 */
+	pid_t pid;
+	bool ended; /* the payload's end is known */
+	int exit_code, exit_signal;
+};
+
+#endif

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Everything is allowed but what is listed: lists of what to allow break interpreters at every
+ * release of libc, and whoever is broken by one switches it off. What is denied fails with EPERM, as
+ * without the privilege, so that programs fall back. */
+#include "runtime/seccomp.h"
+
+#include <linux/sched.h>
+#include <pthread.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/plan.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
+
+/* Never legitimate in here. By name: one that this libseccomp or architecture does not know is left
+ * out of the filter. */
+static const char *const denied[] = {
+	/* mounts and roots */
+	"mount",
+	"umount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"fsopen",
+	"fsconfig",
+	"fsmount",
+	"fspick",
+	"open_tree",
+	"open_tree_attr",
+	"move_mount",
+	"mount_setattr",
+	"statmount",
+	"listmount",
+	/* namespaces */
+	"unshare",
+	"setns",
+	/* kernel code and image */
+	"bpf",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"create_module",
+	"query_module",
+	"get_kernel_syms",
+	"kexec_load",
+	"kexec_file_load",
+	"perf_event_open",
+	"lookup_dcookie",
+	"uselib",
+	"_sysctl",
+	"sysfs",
+	"ustat",
+	"nfsservctl",
+	"vm86",
+	"vm86old",
+	/* other processes */
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"process_madvise",
+	"process_mrelease",
+	"pidfd_getfd",
+	"kcmp",
+	"migrate_pages",
+	"move_pages",
+	/* ways around path checks and hooks */
+	"open_by_handle_at",
+	"name_to_handle_at",
+	"fanotify_init",
+	"fanotify_mark",
+	"io_uring_setup",
+	"io_uring_enter",
+	"io_uring_register",
+	"userfaultfd",
+	/* keys */
+	"add_key",
+	"request_key",
+	"keyctl",
+	/* machine-wide state */
+	"acct",
+	"quotactl",
+	"quotactl_fd",
+	"swapon",
+	"swapoff",
+	"reboot",
+	"settimeofday",
+	"clock_settime",
+	"clock_settime64",
+	"clock_adjtime",
+	"clock_adjtime64",
+	"adjtimex",
+	"stime",
+	"syslog",
+	"vhangup",
+	"ioperm",
+	"iopl",
+	"pciconfig_read",
+	"pciconfig_write",
+	"pciconfig_iobase",
+	"set_mempolicy_home_node",
+	"setdomainname",
+	"sethostname",
+	"lsm_set_self_attr",
+	"memfd_secret",
+};
+
+/* Flags that make namespaces, of clone's first argument (clone3 hides them in memory). */
+static const unsigned long ns_flags[] = { CLONE_NEWNS,	CLONE_NEWUTS, CLONE_NEWIPC,   CLONE_NEWUSER,
+					  CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP };
+
+/* Families that a sandbox may open. NETLINK only for routes, which libc asks for interfaces. */
+static const int families_allowed[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+
+#define FAMILY_MAX 64 /* above every known one; beyond, the kernel has none */
+
+#define DENY SCMP_ACT_ERRNO(EPERM)
+
+enum profile { PROFILE_DEFAULT, PROFILE_NOSUID, PROFILE_COUNT };
+
+struct filter {
+	struct sock_filter *insn;
+	size_t n;
+};
+
+static struct filter cache[PROFILE_COUNT];
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct scmp_arg_cmp arg_is(unsigned n, enum scmp_compare op, scmp_datum_t a, scmp_datum_t b)
+{
+	return (struct scmp_arg_cmp){ .arg = n, .op = op, .datum_a = a, .datum_b = b };
+}
+
+/* A call that does not exist for this architecture is no error. */
+static int rule(scmp_filter_ctx ctx, uint32_t action, const char *name, unsigned n,
+		const struct scmp_arg_cmp *cmp)
+{
+	int nr = seccomp_syscall_resolve_name(name);
+	int r;
+
+	if (nr == __NR_SCMP_ERROR || nr < 0)
+		return 0;
+	r = seccomp_rule_add_array(ctx, action, nr, n, cmp);
+	return r == -EEXIST ? 0 : r;
+}
+
+static int add_clone(scmp_filter_ctx ctx)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ns_flags); i++) {
+		struct scmp_arg_cmp cmp = arg_is(0, SCMP_CMP_MASKED_EQ, ns_flags[i], ns_flags[i]);
+
+		r = rule(ctx, DENY, "clone", 1, &cmp);
+	}
+	return r < 0 ? r : rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
+}
+
+static int add_sockets(scmp_filter_ctx ctx)
+{
+	static const char *const calls[] = { "socket", "socketpair" };
+	int r = 0;
+
+	for (size_t c = 0; c < ARRAY_SIZE(calls); c++) {
+		struct scmp_arg_cmp above = arg_is(0, SCMP_CMP_GE, FAMILY_MAX, 0);
+
+		for (int f = 0; r == 0 && f < FAMILY_MAX; f++) {
+			struct scmp_arg_cmp cmp = arg_is(0, SCMP_CMP_EQ, (scmp_datum_t)f, 0);
+			bool ok = false;
+
+			for (size_t i = 0; i < ARRAY_SIZE(families_allowed); i++)
+				ok |= f == families_allowed[i];
+			if (!ok)
+				r = rule(ctx, DENY, calls[c], 1, &cmp);
+		}
+		if (r == 0)
+			r = rule(ctx, DENY, calls[c], 1, &above);
+	}
+	if (r == 0) {
+		struct scmp_arg_cmp netlink[] = { arg_is(0, SCMP_CMP_EQ, AF_NETLINK, 0),
+						  arg_is(2, SCMP_CMP_NE, 0, 0) };
+
+		r = rule(ctx, DENY, "socket", 2, netlink);
+	}
+	return r;
+}
+
+/* 0 = Linux and 0xffffffff = ask may pass; anything else switches off randomisation or worse. One rule
+ * may look at an argument once, so: some bit set while the highest is not, or the other way round. */
+static int add_personality(scmp_filter_ctx ctx)
+{
+	const scmp_datum_t top = 1u << 31;
+	int r = 0;
+
+	for (int bit = 0; r == 0 && bit < 31; bit++) {
+		scmp_datum_t b = 1u << bit;
+		struct scmp_arg_cmp set = arg_is(0, SCMP_CMP_MASKED_EQ, top | b, b);
+		struct scmp_arg_cmp clear = arg_is(0, SCMP_CMP_MASKED_EQ, top | b, top);
+
+		r = rule(ctx, DENY, "personality", 1, &set);
+		if (r == 0)
+			r = rule(ctx, DENY, "personality", 1, &clear);
+	}
+	return r;
+}
+
+/* Raw and ping sockets need no filter: the first a capability, the second a sysctl, both absent. */
+static int add_ioctls(scmp_filter_ctx ctx)
+{
+	static const unsigned requests[] = { TIOCSTI, TIOCLINUX };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(requests); i++) {
+		struct scmp_arg_cmp cmp = arg_is(1, SCMP_CMP_MASKED_EQ, 0xffffffff, requests[i]);
+
+		r = rule(ctx, DENY, "ioctl", 1, &cmp);
+	}
+	return r;
+}
+
+/* On a writable host directory a setuid file made inside would be its owner's on the host. openat2
+ * hides the mode in memory: programs fall back to openat. */
+static int add_nosuid(scmp_filter_ctx ctx)
+{
+	static const struct {
+		const char *name;
+		unsigned arg;
+	} modes[] = {
+		{ "chmod", 1 },	  { "fchmod", 1 }, { "fchmodat", 2 }, { "fchmodat2", 2 },
+		{ "creat", 1 },	  { "open", 2 },   { "openat", 3 },   { "mknod", 1 },
+		{ "mknodat", 2 }, { "mkdir", 1 },  { "mkdirat", 2 },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(modes); i++) {
+		struct scmp_arg_cmp uid =
+			arg_is(modes[i].arg, SCMP_CMP_MASKED_EQ, S_ISUID, S_ISUID);
+		struct scmp_arg_cmp gid =
+			arg_is(modes[i].arg, SCMP_CMP_MASKED_EQ, S_ISGID, S_ISGID);
+
+		r = rule(ctx, DENY, modes[i].name, 1, &uid);
+		if (r == 0)
+			r = rule(ctx, DENY, modes[i].name, 1, &gid);
+	}
+	return r < 0 ? r : rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2", 0, NULL);
+}
+
+static int add_all(scmp_filter_ctx ctx, enum profile profile)
+{
+	int r;
+
+	r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	if (r == 0)
+		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0);
+	if (r == 0)
+		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(denied); i++)
+		r = rule(ctx, DENY, denied[i], 0, NULL);
+	if (r == 0)
+		r = add_clone(ctx);
+	if (r == 0)
+		r = add_sockets(ctx);
+	if (r == 0)
+		r = add_personality(ctx);
+	if (r == 0)
+		r = add_ioctls(ctx);
+	if (r == 0 && profile == PROFILE_NOSUID)
+		r = add_nosuid(ctx);
+	return r;
+}
+
+/* libseccomp 2.5 exports to a descriptor only. */
+static int export(scmp_filter_ctx ctx, struct filter *f)
+{
+	auto_close int fd = memfd_create("seccomp", MFD_CLOEXEC);
+	struct sock_filter *insn;
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = seccomp_export_bpf(ctx, fd);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size <= 0 || (size_t)st.st_size % sizeof(*insn) ||
+	    (size_t)st.st_size / sizeof(*insn) > BPF_MAXINSNS)
+		return -EIO;
+	insn = malloc((size_t)st.st_size);
+	if (!insn)
+		return -ENOMEM;
+	if (pread(fd, insn, (size_t)st.st_size, 0) != st.st_size) {
+		free(insn);
+		return -EIO;
+	}
+	f->insn = insn;
+	f->n = (size_t)st.st_size / sizeof(*insn);
+	return 0;
+}
+
+static enum profile profile_of(const struct sandbox_plan *p)
+{
+	return p->deny_suid ? PROFILE_NOSUID : PROFILE_DEFAULT;
+}
+
+const char *seccomp_profile_name(const struct sandbox_plan *p)
+{
+	return p->deny_suid ? "default+nosuid" : "default";
+}
+
+int seccomp_get(const struct sandbox_plan *p, const struct sock_filter **ret, size_t *ret_n,
+		struct err *err)
+{
+	struct filter *f = &cache[profile_of(p)];
+	int r = 0;
+
+	pthread_mutex_lock(&cache_lock);
+	if (!f->insn) {
+		scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+
+		r = ctx ? add_all(ctx, profile_of(p)) : -ENOMEM;
+		if (r == 0)
+			r = export(ctx, f);
+		if (ctx)
+			seccomp_release(ctx);
+	}
+	pthread_mutex_unlock(&cache_lock);
+	if (r < 0)
+		return err_set(err, -r, "seccomp filter '%s': %m", seccomp_profile_name(p));
+	*ret = f->insn;
+	*ret_n = f->n;
+	return 0;
+}

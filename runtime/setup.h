@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The set-up task: born by clone3 in the sandbox's cgroup and namespaces, it builds everything and
+ * then becomes init by exec. It is the copy of a process that may have threads, so nothing here
+ * allocates memory or takes a lock. */
+#ifndef WARDER_RUNTIME_SETUP_H
+#define WARDER_RUNTIME_SETUP_H
+
+#include "runtime/init/frame.h"
+#include "runtime/plan.h"
+
+struct setup {
+	const struct sandbox_plan *plan;
+	uint32_t host_id;
+	int control;
+	int init;   /* memfd of init's program */
+	int config; /* memfd of struct init_config */
+	int stdio[3];
+	int v1_procs[CONTROLLER_COUNT];
+	int ids[PLAN_ROOT_MAX]; /* user namespace for an id-mapped bind; -1 */
+
+	int root;    /* the new root's mount */
+	int scratch; /* the scratch file system */
+	int mask_file, mask_dir;
+	int proc_sys;		/* the host's /proc/sys, which follows our namespaces */
+	char at[INIT_TEXT_MAX]; /* what is being worked on, for the error text */
+};
+
+/* Never returns: execs init, or reports to s->control and exits. */
+void setup_run(struct setup *s) __attribute__((noreturn));
+void setup_at(struct setup *s, const char *what);
+
+/* Steps, one file each. 0 or -errno with s->at naming the object. */
+int setup_root(struct setup *s);       /* mount.c */
+int setup_pivot(struct setup *s);      /* mount.c */
+int setup_net(struct setup *s);	       /* net.c */
+int setup_userns(struct setup *s);     /* userns.c */
+int setup_ns_limits(struct setup *s);  /* userns.c */
+int setup_ids(struct setup *s);	       /* userns.c */
+int setup_caps_bound(struct setup *s); /* caps.c */
+int setup_caps_drop(struct setup *s);  /* caps.c */
+int setup_rlimits(struct setup *s);    /* rlimit.c */
+int setup_landlock(struct setup *s);   /* landlock.c */
+
+/* userns.c, in the launcher: maps for the set-up task, and a namespace that only carries a map. */
+int userns_map(pid_t pid, uint32_t inner, uint32_t outer_uid, uint32_t outer_gid);
+/* Maps on-disk owner:group to host_id, for mount_setattr. */
+int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, int *ret_fd);
+
+#endif
