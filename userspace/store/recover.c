@@ -129,7 +129,8 @@ static int cut_tail(struct recovery *rec, struct err *err)
 	}
 	if (rec->cut == 0)
 		return 0;
-	if (ftruncate(rec->j->fd, (off_t)rec->keep) < 0 || fsync(rec->j->fd) < 0)
+	if (ftruncate(rec->j->fd, (off_t)rec->keep) < 0 ||
+	    (!rec->j->no_sync && fsync(rec->j->fd) < 0))
 		return err_set(err, errno, "events.%04u.seg: %m", rec->list.max);
 	return 0;
 }
