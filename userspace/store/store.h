@@ -24,7 +24,7 @@ struct journal_options {
 	const char *session;  /* ULID; 1 to 63 of [0-9A-Za-z._-] */
 	const char *tool;     /* name and version for the manifest; NULL = "warder" */
 	uint64_t segment_max; /* 0 = STORE_SEGMENT_MAX */
-	int zstd_level;	      /* 0 = 1 */
+	int zstd_level;	      /* 0 = the default, tuned for speed */
 	bool no_sync;	      /* benchmarks only */
 };
 
