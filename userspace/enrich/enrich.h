@@ -16,7 +16,13 @@ struct enrich_session {
 	const char *host;
 	uint64_t memory_limit;	/* bytes, 0 = none: goes into oom events as limit.value */
 	int64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_BOOTTIME at start */
+	/* Only answers of these name addresses: what runs in the sandbox can ask a resolver of its own
+	 * and have any address called anything. n == 0: every resolver is believed. Copied. */
+	const struct ip_addr *resolvers;
+	size_t resolvers_n; /* at most ENRICH_RESOLVERS_MAX; more are ignored */
 };
+
+#define ENRICH_RESOLVERS_MAX 8
 
 struct enrich_limits {
 	size_t processes;   /* per sandbox; 0 = 16384 */

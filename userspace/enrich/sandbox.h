@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known about one sandbox, shared by the enrichers. Inside userspace/enrich only. */
+#ifndef WARDER_ENRICH_SANDBOX_H
+#define WARDER_ENRICH_SANDBOX_H
+
+#include <stdbool.h>
+#include "userspace/enrich/enrich.h"
+#include "userspace/enrich/lru.h"
+
+#define PROCESSES_DEFAULT   16384
+#define DNS_ENTRIES_DEFAULT 4096
+#define FILES_DEFAULT	    16384
+#define DNS_PENDING_MAX	    1024	/* queries that wait for their answer */
+#define EXITED_KEPT	    512		/* ended processes that late events may still name */
+#define IMAGE_BYTES_MAX	    (32u << 20) /* exe, argv and cwd of all processes of a sandbox */
+#define IMAGE_ARGS_BYTES    4096	/* of argv repeated on events that are no exec */
+#define IMAGE_ARGS_MAX	    64
+
+struct hash_key {
+	unsigned char k[16];
+};
+
+struct exited {
+	uint64_t start;
+	uint64_t pid;
+};
+
+struct sandbox {
+	const struct hash_key *hash_key;
+	struct enrich_session session; /* strings owned by `text` */
+	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
+	char *text; /* session, name, tenant, host, one behind the other */
+	size_t text_n;
+
+	struct lru processes;
+	size_t image_bytes;
+	struct exited exited[EXITED_KEPT]; /* ring */
+	size_t exited_at;
+
+	struct lru dns_names;	/* address -> name */
+	struct lru dns_pending; /* queries without answer */
+	struct lru files;	/* written in the sandbox: by (dev, ino) and by path */
+};
+
+/* An exact 16-byte key. */
+struct lru_key key_exact(const struct sandbox *s, uint64_t a, uint64_t b);
+/* 128 bits of keyed hash stand for the bytes. */
+struct lru_key key_of_bytes(const struct sandbox *s, const void *p, size_t n);
+
+/* Did the call of this event do what it should? */
+static inline bool event_succeeded(const struct event *ev)
+{
+	return str_eqz(event_str(ev, F_OUTCOME), "success");
+}
+
+void processes_init(struct sandbox *s, size_t max);
+/* Fills the process slots, then learns from exec, fork and exit. 0 or -ENOMEM. */
+int processes_apply(struct sandbox *s, struct event *ev);
+
+void names_init(struct sandbox *s, size_t max);
+int names_apply(struct sandbox *s, struct event *ev);
+
+void files_init(struct sandbox *s, size_t max);
+/* Before processes_apply: says whether an exec's file was written here. */
+int files_apply(struct sandbox *s, struct event *ev);
+
+#endif
