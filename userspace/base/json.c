@@ -142,39 +142,67 @@ bool utf8_is_valid(struct str s)
 	return true;
 }
 
-/* Eight bytes at once: does none of them need the table? */
-static bool is_plain8(const unsigned char *p)
+/* Does none of these eight bytes need the table? */
+static inline bool is_plain8(uint64_t x)
 {
 	const uint64_t ones = 0x0101010101010101, high = ones << 7;
-	uint64_t x, quote, back, del;
+	uint64_t quote = x ^ ones * '"', back = x ^ ones * '\\', del = x ^ ones * 0x7f;
 
-	memcpy(&x, p, sizeof(x));
-	quote = x ^ ones * '"';
-	back = x ^ ones * '\\';
-	del = x ^ ones * 0x7f;
 	/* y - ones has its high bit set where y's byte is 0; x - 0x20.. where x's is below 0x20. */
 	return ((x | (x - ones * 0x20) | (quote - ones) | (back - ones) | (del - ones)) & high) ==
 	       0;
+}
+
+static inline uint64_t load8(const unsigned char *p)
+{
+	uint64_t x;
+
+	memcpy(&x, p, sizeof(x));
+	return x;
+}
+
+/* Most strings need no escape: copies words as long as they are plain and returns how many bytes that
+ * were. The last word overlaps the one before it, so that no tail is left over. */
+static size_t copy_plain(char *d, const unsigned char *p, size_t n)
+{
+	size_t i = 0;
+
+	if (n >= 8) {
+		for (; n - i >= 8; i += 8) {
+			uint64_t x = load8(p + i);
+
+			if (!is_plain8(x))
+				return i;
+			memcpy(d + i, &x, 8);
+		}
+		if (i < n && is_plain8(load8(p + n - 8))) {
+			memcpy(d + n - 8, p + n - 8, 8);
+			return n;
+		}
+	} else if (n >= 4) {
+		uint32_t head, tail;
+
+		memcpy(&head, p, 4);
+		memcpy(&tail, p + n - 4, 4);
+		if (is_plain8(head | (uint64_t)tail << 32)) {
+			memcpy(d, &head, 4);
+			memcpy(d + n - 4, &tail, 4);
+			return n;
+		}
+	}
+	return i;
 }
 
 char *json_escape(char *d, struct str s, bool *valid)
 {
 	static const char hex[] = "0123456789abcdef";
 	const unsigned char *p = (const unsigned char *)s.p;
-	size_t i = 0, k;
+	size_t i = copy_plain(d, p, s.n), k;
 
+	d += i;
 	while (i < s.n) {
-		unsigned char c, e;
+		unsigned char c = p[i], e = ESCAPE[c];
 
-		while (s.n - i >= 8 && is_plain8(p + i)) {
-			memcpy(d, p + i, 8);
-			d += 8;
-			i += 8;
-		}
-		if (i == s.n)
-			break;
-		c = p[i];
-		e = ESCAPE[c];
 		if (!e) {
 			*d++ = (char)c;
 			i++;
@@ -200,6 +228,11 @@ char *json_escape(char *d, struct str s, bool *valid)
 			*d++ = '\\';
 			*d++ = (char)e;
 			i++;
+		}
+		if (s.n - i >= 8) {
+			k = copy_plain(d, p + i, s.n - i);
+			d += k;
+			i += k;
 		}
 	}
 	return d;
@@ -237,25 +270,34 @@ void json_strz(struct json *j, const char *z)
 	json_str(j, str_from(z));
 }
 
+static unsigned count_digits(uint64_t v)
+{
+	for (unsigned n = 1;; n += 4, v /= 10000) {
+		if (v < 10)
+			return n;
+		if (v < 100)
+			return n + 1;
+		if (v < 1000)
+			return n + 2;
+		if (v < 10000)
+			return n + 3;
+	}
+}
+
 char *json_digits(char *d, uint64_t v)
 {
-	char tmp[20], *p = tmp + sizeof(tmp);
-	size_t n;
+	char *end = d + count_digits(v), *p = end;
 
 	while (v >= 100) {
 		p -= 2;
 		memcpy(p, DIGIT_PAIRS + (v % 100) * 2, 2);
 		v /= 100;
 	}
-	if (v >= 10) {
-		p -= 2;
-		memcpy(p, DIGIT_PAIRS + v * 2, 2);
-	} else {
-		*--p = (char)('0' + v);
-	}
-	n = (size_t)(tmp + sizeof(tmp) - p);
-	memcpy(d, p, n);
-	return d + n;
+	if (v >= 10)
+		memcpy(p - 2, DIGIT_PAIRS + v * 2, 2);
+	else
+		p[-1] = (char)('0' + v);
+	return end;
 }
 
 void json_u64(struct json *j, uint64_t v)

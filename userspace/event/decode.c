@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/json.h"
 #include "userspace/event/decode_ctx.h"
 #include "userspace/event/decoder.h"
 #include "userspace/event/names.h"
@@ -150,10 +151,11 @@ void decode_set_comm(struct decode_ctx *c, enum field_id f, const char comm[16])
 
 void decode_set_dev(struct decode_ctx *c, enum field_id f, uint32_t dev)
 {
-	struct str s = arena_printf(c->ev->arena, "%u:%u", dev >> 20, dev & 0xfffff);
+	char text[24], *end = json_digits(text, dev >> 20);
 
-	c->no_memory |= !s.p;
-	event_set_str(c->ev, f, s);
+	*end++ = ':';
+	end = json_digits(end, dev & 0xfffff);
+	event_set_str(c->ev, f, decode_copy(c, (struct str){ text, (size_t)(end - text) }));
 }
 
 void decode_degrade(struct decode_ctx *c, const char *what)

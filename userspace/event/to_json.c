@@ -14,18 +14,20 @@
 #define GROUPS_MAX 24 /* objects: the top one and one for each prefix */
 #define KEY_MAX	   32
 
+/* Texts are padded to KEY_MAX so that a copy of constant size, without a call, writes any of them. */
 struct group {
 	uint8_t parent;
 	uint8_t depth;
 	uint8_t open_n;
-	char open[KEY_MAX]; /* "proc":{ */
+	char open[KEY_MAX]; /* ,"proc":{ */
 	struct str prefix;  /* "net.src" */
 };
 
 struct field_key {
 	uint8_t group;
+	uint8_t type; /* enum field_type */
 	uint8_t n;
-	char key[KEY_MAX]; /* "exe": */
+	char key[KEY_MAX]; /* ,"exe": */
 };
 
 static struct group groups[GROUPS_MAX]; /* 0 is the top object */
@@ -34,17 +36,18 @@ static struct field_key keys[F_COUNT];
 static pthread_once_t keys_once = PTHREAD_ONCE_INIT;
 
 /* Names come from fields.h and are short; a unit test checks that everything fits. */
-static uint8_t put_key(char *out, const char *name, size_t n, const char *tail)
+static uint8_t make_key(char *out, const char *name, size_t n, const char *tail)
 {
 	size_t t = strlen(tail);
 
-	if (n + t + 2 > KEY_MAX)
+	if (n + t + 3 > KEY_MAX)
 		return 0;
-	out[0] = '"';
-	memcpy(out + 1, name, n);
-	out[1 + n] = '"';
-	memcpy(out + 2 + n, tail, t);
-	return (uint8_t)(n + t + 2);
+	out[0] = ',';
+	out[1] = '"';
+	memcpy(out + 2, name, n);
+	out[2 + n] = '"';
+	memcpy(out + 3 + n, tail, t);
+	return (uint8_t)(n + t + 3);
 }
 
 static uint8_t group_of(struct str prefix, uint8_t parent)
@@ -61,7 +64,7 @@ static uint8_t group_of(struct str prefix, uint8_t parent)
 		.depth = (uint8_t)(groups[parent].depth + 1),
 		.prefix = prefix,
 	};
-	groups[i].open_n = put_key(groups[i].open, prefix.p + skip, prefix.n - skip, ":{");
+	groups[i].open_n = make_key(groups[i].open, prefix.p + skip, prefix.n - skip, ":{");
 	groups_n++;
 	return (uint8_t)i;
 }
@@ -78,231 +81,223 @@ static void keys_fill(void)
 			part = dot + 1;
 		}
 		keys[f].group = g;
-		keys[f].n = put_key(keys[f].key, part, strlen(part), ":");
+		keys[f].type = (uint8_t)event_fields[f].type;
+		keys[f].n = make_key(keys[f].key, part, strlen(part), ":");
 	}
 }
 
+/* The functions below write at d and return the new end; NULL once there is no room. SLACK bytes are
+ * always free at a member's start: enough for its punctuation and any value but a string or list. */
+#define SLACK (8 * KEY_MAX)
+
 struct writer {
 	struct buf *out;
-	uint8_t group;
+	char *end;
 	bool invalid; /* some string was not UTF-8: "raw" is needed */
 	int error;
 };
 
-static bool room_grow(struct writer *w, size_t n)
+static __attribute__((noinline)) char *grow(struct writer *w, char *d, size_t n)
 {
-	int r = buf_reserve(w->out, n);
+	int r;
 
-	if (r < 0)
+	w->out->n = (size_t)(d - w->out->p);
+	r = buf_reserve(w->out, n);
+	if (r < 0) {
 		w->error = r;
-	return r == 0;
+		return NULL;
+	}
+	w->end = w->out->p + w->out->cap;
+	return w->out->p + w->out->n;
 }
 
-static inline bool room(struct writer *w, size_t n)
+static inline char *ensure(struct writer *w, char *d, size_t n)
 {
-	return w->out->cap - w->out->n >= n || room_grow(w, n);
+	return (size_t)(w->end - d) >= n ? d : grow(w, d, n);
 }
 
-static inline void put_char(struct buf *b, char c)
+/* A text of ours, padded to KEY_MAX. A member that is the first of its object has no comma. */
+static inline char *put_key(char *d, const char key[KEY_MAX], size_t n)
 {
-	b->p[b->n++] = c;
+	size_t skip = d[-1] == '{';
+
+	memcpy(d - skip, key, KEY_MAX);
+	if (skip)
+		d[-1] = '{';
+	return d + n - skip;
 }
 
-static inline void put_bytes(struct buf *b, const char *p, size_t n)
-{
-	memcpy(b->p + b->n, p, n);
-	b->n += n;
-}
-
-static inline void put_comma(struct buf *b)
-{
-	if (b->p[b->n - 1] != '{' && b->p[b->n - 1] != '[')
-		put_char(b, ',');
-}
-
-static void open_groups(struct buf *b, uint8_t from, uint8_t to)
+static char *open_groups(char *d, uint8_t from, uint8_t to)
 {
 	if (to == from)
-		return;
-	open_groups(b, from, groups[to].parent);
-	put_comma(b);
-	put_bytes(b, groups[to].open, groups[to].open_n);
+		return d;
+	d = open_groups(d, from, groups[to].parent);
+	return put_key(d, groups[to].open, groups[to].open_n);
 }
 
 /* Close and open objects so that members of group `g` can follow. */
-static void enter_group(struct buf *b, uint8_t from, uint8_t g)
+static char *enter_group(char *d, uint8_t from, uint8_t g)
 {
 	uint8_t to = g;
 
 	while (groups[to].depth > groups[from].depth)
 		to = groups[to].parent;
 	while (from != to) {
-		put_char(b, '}');
+		*d++ = '}';
 		from = groups[from].parent;
 		while (groups[to].depth > groups[from].depth)
 			to = groups[to].parent;
 	}
-	open_groups(b, to, g);
+	return open_groups(d, to, g);
 }
 
-/* The buffer is grown for the worst case of the whole string: six bytes each. */
-static bool put_str(struct writer *w, struct str s)
+/* Room is made for the worst case of the whole string, and for what stands around it. */
+static char *put_str(struct writer *w, char *d, struct str s)
 {
-	struct buf *b = w->out;
 	bool valid = true;
 
-	if (s.n > SIZE_MAX / JSON_ESCAPE_MAX - 3 || !room(w, s.n * JSON_ESCAPE_MAX + 3))
-		return false;
-	put_char(b, '"');
-	b->n = (size_t)(json_escape(b->p + b->n, s, &valid) - b->p);
-	put_char(b, '"');
+	if (s.n > BUF_MAX_DEFAULT)
+		return NULL;
+	d = ensure(w, d, s.n * JSON_ESCAPE_MAX + SLACK);
+	if (!d)
+		return NULL;
+	*d++ = '"';
+	d = json_escape(d, s, &valid);
+	*d++ = '"';
 	w->invalid |= !valid;
-	return true;
+	return d;
 }
 
-static bool put_u64(struct writer *w, uint64_t v)
+static char *put_i64(char *d, int64_t v)
 {
-	if (!room(w, 24))
-		return false;
-	w->out->n = (size_t)(json_digits(w->out->p + w->out->n, v) - w->out->p);
-	return true;
-}
-
-static bool put_i64(struct writer *w, int64_t v)
-{
-	if (!room(w, 24))
-		return false;
 	if (v < 0)
-		put_char(w->out, '-');
-	return put_u64(w, v < 0 ? -(uint64_t)v : (uint64_t)v);
+		*d++ = '-';
+	return json_digits(d, v < 0 ? -(uint64_t)v : (uint64_t)v);
 }
 
-static bool put_hex(struct writer *w, uint64_t v)
+static char *put_hex(char *d, uint64_t v)
 {
 	static const char digits[] = "0123456789abcdef";
-	struct buf *b = w->out;
 	int shift = v ? (63 - __builtin_clzll(v)) / 4 * 4 : 0;
 
-	if (!room(w, 24))
-		return false;
-	put_bytes(b, "\"0x", 3);
+	memcpy(d, "\"0x", 3);
+	d += 3;
 	for (; shift >= 0; shift -= 4)
-		put_char(b, digits[v >> shift & 15]);
-	put_char(b, '"');
-	return true;
+		*d++ = digits[v >> shift & 15];
+	*d++ = '"';
+	return d;
 }
 
-static bool put_time(struct writer *w, uint64_t real_ns)
+static char *put_time(char *d, uint64_t real_ns)
 {
-	struct buf *b = w->out;
-
-	if (!room(w, RFC3339_NS_LEN + 3))
-		return false;
-	put_char(b, '"');
-	rfc3339_ns(b->p + b->n, real_ns);
-	b->n += RFC3339_NS_LEN;
-	put_char(b, '"');
-	return true;
+	*d++ = '"';
+	rfc3339_ns(d, real_ns);
+	d += RFC3339_NS_LEN;
+	*d++ = '"';
+	return d;
 }
 
-static bool put_ip(struct writer *w, const struct ip_addr *ip)
+static char *put_ip(char *d, const struct ip_addr *ip)
 {
-	struct buf *b = w->out;
-
-	if (!room(w, 64))
-		return false;
-	put_char(b, '"');
-	b->n += ip_addr_text(ip, b->p + b->n);
-	put_char(b, '"');
-	return true;
+	*d++ = '"';
+	if (ip->family == 4) {
+		for (int i = 0; i < 4; i++) {
+			d = json_digits(d, ip->b[i]);
+			*d++ = '.';
+		}
+		d--;
+	} else {
+		d += ip_addr_text(ip, d);
+	}
+	*d++ = '"';
+	return d;
 }
 
-static bool put_list(struct writer *w, const struct str *v, size_t n)
+static char *put_list(struct writer *w, char *d, const struct str *v, size_t n)
 {
-	if (!room(w, 2))
-		return false;
-	put_char(w->out, '[');
-	for (size_t i = 0; i < n; i++) {
-		if (!room(w, 2))
-			return false;
+	*d++ = '[';
+	for (size_t i = 0; i < n && d; i++) {
 		if (i)
-			put_char(w->out, ',');
-		if (!put_str(w, v[i]))
-			return false;
+			*d++ = ',';
+		d = put_str(w, d, v[i]);
 	}
-	if (!room(w, 1))
-		return false;
-	put_char(w->out, ']');
-	return true;
+	if (d)
+		*d++ = ']';
+	return d;
 }
 
-/* `text` is what stands in front of the value: punctuation and key. */
-static inline bool put_text(struct writer *w, const char *text)
-{
-	size_t n = strlen(text);
+/* Text constants only: the size is known when this is compiled. */
+#define PUT(d, text) (memcpy((d), (text), sizeof(text) - 1), (d) + sizeof(text) - 1)
 
-	if (!room(w, n))
-		return false;
-	put_bytes(w->out, text, n);
-	return true;
-}
-
-static bool put_ancestors(struct writer *w, const struct event_ancestor *v, size_t n)
+static char *put_ancestors(struct writer *w, char *d, const struct event_ancestor *v, size_t n)
 {
-	if (!put_text(w, "["))
-		return false;
+	*d++ = '[';
 	for (size_t i = 0; i < n; i++) {
-		bool ok = put_text(w, i ? ",{\"pid\":" : "{\"pid\":") && put_u64(w, v[i].pid) &&
-			  put_text(w, ",\"start\":") && put_u64(w, v[i].start);
-
+		d = ensure(w, d, SLACK);
+		if (!d)
+			return NULL;
+		if (i)
+			*d++ = ',';
+		d = json_digits(PUT(d, "{\"pid\":"), v[i].pid);
+		d = json_digits(PUT(d, ",\"start\":"), v[i].start);
 		if (v[i].comm.p)
-			ok = ok && put_text(w, ",\"comm\":") && put_str(w, v[i].comm);
-		if (v[i].exe.p)
-			ok = ok && put_text(w, ",\"exe\":") && put_str(w, v[i].exe);
-		if (!ok || !put_text(w, "}"))
-			return false;
+			d = put_str(w, PUT(d, ",\"comm\":"), v[i].comm);
+		if (d && v[i].exe.p)
+			d = put_str(w, PUT(d, ",\"exe\":"), v[i].exe);
+		if (!d)
+			return NULL;
+		*d++ = '}';
 	}
-	return put_text(w, "]");
+	*d++ = ']';
+	return d;
 }
 
-static bool put_answers(struct writer *w, const struct event_dns_answer *v, size_t n)
+static char *put_answers(struct writer *w, char *d, const struct event_dns_answer *v, size_t n)
 {
-	if (!put_text(w, "["))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!put_text(w, i ? ",{\"name\":" : "{\"name\":") || !put_str(w, v[i].name) ||
-		    !put_text(w, ",\"type\":") || !put_str(w, v[i].type) ||
-		    !put_text(w, ",\"ttl\":") || !put_u64(w, v[i].ttl) ||
-		    !put_text(w, ",\"data\":") || !put_str(w, v[i].data) || !put_text(w, "}"))
-			return false;
-	return put_text(w, "]");
+	*d++ = '[';
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			*d++ = ',';
+		d = put_str(w, PUT(d, "{\"name\":"), v[i].name);
+		if (d)
+			d = put_str(w, PUT(d, ",\"type\":"), v[i].type);
+		if (d)
+			d = json_digits(PUT(d, ",\"ttl\":"), v[i].ttl);
+		if (d)
+			d = put_str(w, PUT(d, ",\"data\":"), v[i].data);
+		if (!d)
+			return NULL;
+		*d++ = '}';
+	}
+	*d++ = ']';
+	return d;
 }
 
-static bool put_value(struct writer *w, enum field_type type, const union field_value *v)
+static inline char *put_value(struct writer *w, char *d, unsigned type, const union field_value *v)
 {
 	switch (type) {
 	case FT_STR:
-		return put_str(w, v->s);
+		return put_str(w, d, v->s);
 	case FT_U64:
-		return put_u64(w, v->u);
+		return json_digits(d, v->u);
 	case FT_I64:
-		return put_i64(w, v->i);
+		return put_i64(d, v->i);
 	case FT_BOOL:
-		return put_text(w, v->u ? "true" : "false");
+		return v->u ? PUT(d, "true") : PUT(d, "false");
 	case FT_TIME:
-		return put_time(w, v->u);
+		return put_time(d, v->u);
 	case FT_HEX:
-		return put_hex(w, v->u);
+		return put_hex(d, v->u);
 	case FT_IP:
-		return put_ip(w, &v->ip);
+		return put_ip(d, &v->ip);
 	case FT_STRLIST:
-		return put_list(w, v->list.v, v->list.n);
+		return put_list(w, d, v->list.v, v->list.n);
 	case FT_ANCESTORS:
-		return put_ancestors(w, v->ancestors.v, v->ancestors.n);
+		return put_ancestors(w, d, v->ancestors.v, v->ancestors.n);
 	case FT_ANSWERS:
-		return put_answers(w, v->answers.v, v->answers.n);
+		return put_answers(w, d, v->answers.v, v->answers.n);
 	}
-	return false;
+	return NULL;
 }
 
 /* One member of "raw" for each string that is not UTF-8: its path and its bytes. */
@@ -366,46 +361,57 @@ static void put_raw_object(const struct event *ev, struct buf *out)
 	json_object_end(&j);
 }
 
+static char *put_members(struct writer *w, char *d, const struct event *ev)
+{
+	uint8_t group = 0;
+
+	for (size_t word = 0; word < EVENT_PRESENT_WORDS; word++) {
+		for (uint64_t bits = ev->present[word]; bits; bits &= bits - 1) {
+			size_t f = word * 64 + (size_t)__builtin_ctzll(bits);
+			const struct field_key *k = &keys[f];
+
+			d = ensure(w, d, SLACK);
+			if (!d)
+				return NULL;
+			if (k->group != group) {
+				d = enter_group(d, group, k->group);
+				group = k->group;
+			}
+			d = put_value(w, put_key(d, k->key, k->n), k->type, &ev->v[f]);
+			if (!d)
+				return NULL;
+		}
+	}
+	d = ensure(w, d, SLACK);
+	return d ? enter_group(d, group, 0) : NULL;
+}
+
 int event_to_json(const struct event *ev, struct buf *out)
 {
 	struct writer w = { .out = out, .error = -EMSGSIZE };
 	bool failed_before = out->failed;
 	size_t n = out->n;
+	char *d;
 
 	pthread_once(&keys_once, keys_fill);
 	out->failed = false;
-	if (!put_text(&w, "{"))
-		goto fail;
-	for (size_t word = 0; word < EVENT_PRESENT_WORDS; word++) {
-		for (uint64_t bits = ev->present[word]; bits; bits &= bits - 1) {
-			int f = (int)(word * 64) + __builtin_ctzll(bits);
-			const struct field_key *k = &keys[f];
-
-			if (!room(&w, 4 * KEY_MAX))
-				goto fail;
-			if (k->group != w.group) {
-				enter_group(out, w.group, k->group);
-				w.group = k->group;
-			}
-			put_comma(out);
-			put_bytes(out, k->key, k->n);
-			if (!put_value(&w, event_fields[f].type, &ev->v[f]))
-				goto fail;
-		}
+	w.end = out->p + out->cap;
+	d = ensure(&w, out->p + n, SLACK);
+	if (d) {
+		*d++ = '{';
+		d = put_members(&w, d, ev);
 	}
-	if (!room(&w, KEY_MAX))
-		goto fail;
-	enter_group(out, w.group, 0);
-	if (w.invalid)
-		put_raw_object(ev, out);
-	put_text(&w, "}");
-	if (out->failed)
-		goto fail;
+	if (d) {
+		out->n = (size_t)(d - out->p);
+		if (w.invalid)
+			put_raw_object(ev, out);
+		buf_addc(out, '}');
+	}
+	if (!d || out->failed) {
+		out->n = n;
+		out->failed = failed_before;
+		return w.error;
+	}
 	out->failed = failed_before;
 	return 0;
-
-fail:
-	out->n = n;
-	out->failed = failed_before;
-	return w.error;
 }
