@@ -234,6 +234,15 @@ check-asan: ## run the tests that need no root under ASan and UBSan (products in
 	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		$(PYTHON) tests/run.py --build $(BUILD)-asan --suite unit,golden,rules,fuzz,export $(T)
 
+KERNELS ?= 6.1 6.12
+.PHONY: check-vm
+check-vm: all test-bins ## run the root tests under other kernels in VMs (KERNELS="6.1 6.12"; T=WORD: only those)
+	$(Q)$(GIVE_BACK); tests/vm/check --build $(BUILD) --kernels "$(KERNELS)" $(T)
+
+.PHONY: vm-shell
+vm-shell: ## a shell under the first of KERNELS, in a VM that sees this machine's files
+	$(Q)tests/vm/vmtest --kernel $(firstword $(KERNELS)) --timeout 0 --shell
+
 FUZZ_SECONDS ?= 20
 .PHONY: fuzz-bins
 fuzz-bins: $(FUZZ_BINS)

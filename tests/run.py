@@ -32,8 +32,9 @@ import leftovers  # noqa: E402  (needs the path above)
 
 # These suites load BPF and enter sandboxes: root only, one program at a time, nothing may be left behind.
 ROOT_SUITES = ("root", "scenarios")
-# Not test suites, or not run by `check`.
-NO_SUITES = ("lib", "helpers", "fixtures", "bench", "demo", "unit", "vm")
+# Not test suites, or (vm) run only when named: it needs kernels that are downloaded.
+NO_SUITES = ("lib", "helpers", "fixtures", "bench", "demo", "unit")
+ONLY_NAMED = ("vm",)
 TIMEOUT = 300
 TIMEOUT_ROOT = 900
 OUTPUT_SHOWN = 12000  # bytes of a failed program's output; the end tells more than the start
@@ -279,9 +280,9 @@ def main():
 
     programs = find_programs(args.build)
     is_root = os.geteuid() == 0
+    wanted = args.suite.split(",") if args.suite else []
+    programs = [p for p in programs if p.suite in wanted or (not wanted and p.suite not in ONLY_NAMED)]
     if args.suite:
-        wanted = args.suite.split(",")
-        programs = [p for p in programs if p.suite in wanted]
         if not is_root and any(p.root for p in programs):
             sys.exit("run.py: the suites %s need root" % ", ".join(ROOT_SUITES))
     elif not is_root:

@@ -5,7 +5,8 @@ namespaces and pinned BPF objects. Compared before and after, so that what was t
 import os
 import time
 
-WAIT_SECONDS = 15  # a kernel may need a moment to let go of a control group or a namespace
+# In an emulated machine (make check-vm) all takes longer.
+WAIT_SECONDS = 60 if os.environ.get("WARDER_VM") else 15  # a kernel may need a moment to let go of a control group or a namespace
 
 
 def cgroup_mounts():

@@ -22,7 +22,7 @@ import time
 import unittest
 
 __all__ = ["SRC", "BUILD", "WARDER", "TestCase", "Session", "NetNS", "DnsServer", "MockKafka", "cmd", "helper",
-           "kcat_read", "need", "need_root", "field", "wait_for", "own_cgroups", "PYTHON_IN_SANDBOX"]
+           "kcat_read", "need", "need_root", "field", "wait_for", "own_cgroups", "IN_VM", "SLOW", "PYTHON_IN_SANDBOX"]
 
 SRC = os.environ.get("WARDER_SRC") or os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -30,7 +30,10 @@ BUILD = os.path.abspath(os.environ.get("WARDER_BUILD") or os.path.join(SRC, "bui
 WARDER = os.path.join(BUILD, "warder")
 # The distribution's own: one that lives in a home directory is not visible in a sandbox.
 PYTHON_IN_SANDBOX = "/usr/bin/python3"
-TIMEOUT = 120  # seconds until a command counts as hanging; nothing here takes a tenth of it
+# Under another kernel in an emulated machine (make check-vm): starting a process takes ten times as long.
+IN_VM = bool(os.environ.get("WARDER_VM"))
+SLOW = 5 if IN_VM else 1
+TIMEOUT = 120 * SLOW  # seconds until a command counts as hanging; nothing here takes a tenth of it
 
 
 # ---- reasons to skip ----
@@ -96,7 +99,7 @@ def cmd(*argv, input=b"", timeout=TIMEOUT, **kw):
 
 def wait_for(what, fn, seconds=30):
     """Poll until fn() is true. The limit only ends a test that has failed anyway."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOW
     while True:
         got = fn()
         if got:
