@@ -101,7 +101,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_open, struct pt_regs *regs, long ret)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task_state *st = task_state(t);
+	struct task_state *st = task_own_state(t);
 	struct sysctx c = call_of(regs, t);
 	struct scratch *s;
 
@@ -184,7 +184,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_file, struct pt_regs *regs, long ret)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task_state *st = task_state(t);
+	struct task_state *st = task_own_state(t);
 	struct sysctx c = call_of(regs, t);
 	struct scratch *s;
 

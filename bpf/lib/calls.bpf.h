@@ -10,7 +10,7 @@
 #define is_x32(nr) (((nr) >> 30) == 1) /* not -1, as after rt_sigreturn */
 #define TS_COMPAT  0x0002	       /* thread_info.status: in a 32-bit call */
 
-enum slot { SLOT_NONE, SLOT_OPEN, SLOT_FILE, SLOT_CONNECT, SLOT_ESCAPE, SLOT_FOREIGN };
+enum slot { SLOT_NONE, SLOT_OPEN, SLOT_FILE, SLOT_NET, SLOT_ESCAPE, SLOT_FOREIGN };
 
 struct call {
 	__u8 slot;
@@ -66,7 +66,10 @@ static const struct call calls[CALLS_MAX] = {
 	[190] = F(ATTR, 3, 0, -1, -1, 1) /* fsetxattr */,
 	[76] = F(ATTR, 4, -1, 0, -1, -1) /* truncate */, [77] = F(ATTR, 4, 0, -1, -1, -1) /* ftruncate */,
 	/* network */
-	[42] = { SLOT_CONNECT, WIRE_NET_CONNECT, 0, -1, -1, -1, -1, 0 },
+	[42] = { SLOT_NET, WIRE_NET_CONNECT, 0, -1, -1, -1, -1, 0 },
+	[50] = { SLOT_NET, WIRE_NET_LISTEN, 0, -1, -1, -1, -1, 0 },
+	[43] = { SLOT_NET, WIRE_NET_ACCEPT, 0, -1, -1, -1, -1, 0 } /* accept */,
+	[288] = { SLOT_NET, WIRE_NET_ACCEPT, 0, -1, -1, -1, -1, 0 } /* accept4 */,
 	/* escape signals */
 	[41] = E(SOCKET_FAMILY) /* socket */,
 	[56] = E(CLONE_NS) /* clone */, [435] = E(CLONE_NS) /* clone3 */,
@@ -97,7 +100,7 @@ static const __u16 calls32[CALLS_MAX] = {
 	[40] = 84, [301] = 263, [39] = 83, [296] = 258, [9] = 86, [303] = 265, [83] = 88, [304] = 266,
 	[15] = 90, [94] = 91, [306] = 268, [452] = 452, [182] = 92, [212] = 92, [16] = 94, [198] = 94,
 	[95] = 93, [207] = 93, [298] = 260, [226] = 188, [227] = 189, [228] = 190, [92] = 76, [193] = 76,
-	[93] = 77, [194] = 77, [362] = 42, [359] = 41, [120] = 56, [435] = 435, [310] = 272, [346] = 308,
+	[93] = 77, [194] = 77, [362] = 42, [363] = 50, [364] = 288, [359] = 41, [120] = 56, [435] = 435, [310] = 272, [346] = 308,
 	[21] = 165, [52] = 166, [217] = 155, [61] = 161, [428] = 428, [429] = 429, [430] = 430,
 	[431] = 431, [432] = 432, [433] = 433, [442] = 442, [467] = 467, [26] = 101, [347] = 310,
 	[348] = 311, [440] = 440, [438] = 438, [357] = 321, [336] = 298, [374] = 323, [425] = 425,

@@ -25,4 +25,26 @@ static __always_inline struct cgroup *cgroup_up(struct cgroup *cg)
 	return (struct cgroup *)((char *)css - bpf_core_field_offset(struct cgroup, self));
 }
 
+/* 6.2 (f1a7941243c1) turned rss_stat from atomics into per-CPU counters; `count` of those lags a
+ * little behind, which is good enough for a record. */
+struct mm_rss_stat___old {
+	atomic_long_t count[4];
+} __attribute__((preserve_access_index));
+
+struct mm_struct___old {
+	struct mm_rss_stat___old rss_stat;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u64 mm_pages(struct mm_struct *mm, int member)
+{
+	struct mm_struct___old *old = (void *)mm;
+	__s64 n;
+
+	if (bpf_core_field_exists(old->rss_stat.count))
+		n = BPF_CORE_READ(old, rss_stat.count[member].counter);
+	else
+		n = BPF_CORE_READ(mm, rss_stat[member].count);
+	return n > 0 ? n : 0;
+}
+
 #endif

@@ -7,6 +7,8 @@
 
 #define BULK_WAKE_BYTES (64 * 1024) /* a wake-up costs the producer 25-40 us: batch telemetry */
 
+#define WIRE_RING_BULK_WAKE 0x101 /* to emit_scratch: bulk, with a wake-up */
+
 static __always_inline struct scratch *scratch_get(void)
 {
 	struct scratch *s;
@@ -28,13 +30,14 @@ static __always_inline void scratch_put(struct scratch *s)
 	s->busy = 0;
 }
 
-/* Send `len` bytes at `rec`. The sequence counts the lost ones too. */
-static __always_inline long emit(void *rec, __u32 len, enum wire_ring ring)
+/* Send `len` bytes at `rec`. The sequence counts the lost ones too. wake_bulk: worth acting on at once
+ * (but it need not wake a consumer that is busy anyway). */
+static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring, bool wake_bulk)
 {
 	struct counters *c = counters_get();
 	struct wire_hdr *h = rec;
 	struct cpu_counters *cpu;
-	__u64 wake;
+	__u64 wake = 0;
 	long r;
 
 	if (!c)
@@ -47,9 +50,10 @@ static __always_inline long emit(void *rec, __u32 len, enum wire_ring ring)
 	if (ring == WIRE_RING_URGENT) {
 		r = bpf_ringbuf_output(&urgent, rec, len, 0);
 	} else {
-		wake = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES
-			       ? BPF_RB_FORCE_WAKEUP
-			       : BPF_RB_NO_WAKEUP;
+		if (bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES)
+			wake = BPF_RB_FORCE_WAKEUP;
+		else if (!wake_bulk)
+			wake = BPF_RB_NO_WAKEUP;
 		r = bpf_ringbuf_output(&bulk, rec, len, wake);
 	}
 	if (r < 0) {
@@ -59,8 +63,13 @@ static __always_inline long emit(void *rec, __u32 len, enum wire_ring ring)
 	return r;
 }
 
+static __always_inline long emit(void *rec, __u32 len, enum wire_ring ring)
+{
+	return emit_wake(rec, len, ring, false);
+}
+
 /* Send what was put together in a scratch buffer. */
-static __noinline int emit_scratch(struct scratch *s, __u32 ring)
+GLOBAL int emit_scratch(struct scratch *s, __u32 ring)
 {
 	__u32 len;
 
@@ -71,7 +80,7 @@ static __noinline int emit_scratch(struct scratch *s, __u32 ring)
 		len = REC_SIZE;
 	if (ring == WIRE_RING_URGENT)
 		return emit(s->rec, len, WIRE_RING_URGENT);
-	return emit(s->rec, len, WIRE_RING_BULK);
+	return emit_wake(s->rec, len, WIRE_RING_BULK, ring == WIRE_RING_BULK_WAKE);
 }
 
 /* Room for `max` more bytes behind the record, or NULL. */

@@ -17,7 +17,7 @@ static __always_inline struct cpu_counters *cpu_counters(struct counters *c)
 	return &c->cpu[bpf_get_smp_processor_id() & (COUNTER_CPUS - 1)];
 }
 
-static __noinline int count_fail(__u32 site)
+GLOBAL int count_fail(__u32 site)
 {
 	struct counters *c = counters_get();
 
@@ -52,7 +52,7 @@ static long drop_probe(__u32 i, struct drop_ctx *x)
 
 /* A record that could not be delivered. With all rows of a (sandbox, kind) taken it goes to
  * (0, kind): the kinds are few, so that row always finds room. */
-static __noinline int count_drop(__u32 sandbox, __u32 kind, __u64 ts)
+GLOBAL int count_drop(__u32 sandbox, __u32 kind, __u64 ts)
 {
 	struct drop_ctx x = { .c = counters_get(), .ts = ts };
 

@@ -50,6 +50,10 @@ struct {
 	__type(value, __u32);
 } handlers __weak SEC(".maps");
 
+/* A function that the verifier checks once, by itself, instead of anew at each call. Weak: defined in
+ * headers, one copy is linked. Takes numbers and map values only. */
+#define GLOBAL __weak __noinline
+
 /* Where a record is put together: too large for the stack. A program may be interrupted by another
  * on the same CPU (newer kernels even preempt them), so there are a few and each is claimed. */
 #define SCRATCHES 3
@@ -77,6 +81,72 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches __weak SEC(".maps");
+
+/* Who does something, where the task's state cannot be had: cgroup programs have no task storage
+ * before 6.16, and a packet no task at all. */
+struct owner {
+	__u64 start;
+	__u64 cgid;
+	__u32 sandbox;
+	__u32 tgid, tid, ppid;
+	__u32 uid, gid;
+	__u32 nspid;
+	__u32 pad;
+	char comm[16];
+};
+
+/* Socket cookie -> who asked a resolver through it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, struct owner);
+} resolvers __weak SEC(".maps");
+
+/* Address of a connect() under way, by thread: the kernel's copy, which nobody can change. */
+struct peer {
+	__u64 cookie;
+	__u8 addr[16];
+	__u16 port;
+	__u16 family;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, struct peer);
+} connecting __weak SEC(".maps");
+
+/* struct sock * -> the net.connect record of a TCP connection, to be told again at its end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, struct wire_net);
+} flows __weak SEC(".maps");
+
+/* UDP targets told lately: one record a second for each. */
+struct send_key {
+	__u64 cookie;
+	__u8 addr[16];
+	__u32 port;
+	__u32 pad;
+};
+
+struct send_state {
+	__u64 told_ts;
+	__u32 count; /* since then */
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct send_key);
+	__type(value, struct send_state);
+} sends __weak SEC(".maps");
 
 /* Files written inside a sandbox: an exec of one is a dropped binary. */
 struct made_key {

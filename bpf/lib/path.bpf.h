@@ -67,7 +67,7 @@ static long path_step(__u32 i, struct path_ctx *x)
 }
 
 /* Build the path of (dentry, vfsmount) in s->path from s->w.pos to WIRE_PATH_MAX. */
-static __noinline int path_walk(struct scratch *s, __u64 dentry, __u64 vfsmount)
+GLOBAL int path_walk(struct scratch *s, __u64 dentry, __u64 vfsmount)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct path_ctx x = { .s = s };

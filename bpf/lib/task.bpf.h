@@ -73,6 +73,12 @@ static __always_inline void state_fill(struct task_state *st, struct task_struct
 	st->start = BPF_CORE_READ(t, group_leader, start_boottime);
 }
 
+/* The membership that a task has by itself, or NULL. What on_sys_exit hands over has it. */
+static __always_inline struct task_state *task_own_state(struct task_struct *t)
+{
+	return bpf_task_storage_get(&tasks, t, 0, 0);
+}
+
 /* The task's membership, or NULL. A thread whose process was moved into a sandbox as a whole has
  * none of its own yet (the tracepoint names the leader only): it takes the leader's. */
 static __always_inline struct task_state *task_state(struct task_struct *t)
@@ -113,6 +119,48 @@ static __always_inline void header(struct wire_hdr *h, struct task_struct *t, st
 	h->nr = WIRE_NR_NONE;
 	h->vantage = WIRE_V_KERNEL;
 	bpf_probe_read_kernel(h->comm, sizeof(h->comm), &t->comm);
+}
+
+/* Fill `o` from the current task. False when its cgroup is in no sandbox. */
+static __always_inline bool owner_of_current(struct owner *o)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	const struct cred *cred = BPF_CORE_READ(t, cred);
+	struct sandbox_cfg *cfg;
+	__u64 id = cgroup_sandbox((__u64)BPF_CORE_READ(t, cgroups, dfl_cgrp));
+
+	cfg = bpf_map_lookup_elem(&sandboxes, &id);
+	if (!cfg)
+		return false;
+	o->start = BPF_CORE_READ(t, group_leader, start_boottime);
+	o->cgid = task_cgid(t);
+	o->sandbox = cfg->id;
+	o->tgid = t->tgid;
+	o->tid = t->pid;
+	o->ppid = BPF_CORE_READ(t, real_parent, tgid);
+	o->uid = BPF_CORE_READ(cred, euid.val);
+	o->gid = BPF_CORE_READ(cred, egid.val);
+	o->nspid = task_nspid(t);
+	bpf_probe_read_kernel(o->comm, sizeof(o->comm), &t->comm);
+	return true;
+}
+
+static __always_inline void header_of_owner(struct wire_hdr *h, const struct owner *o, __u16 kind)
+{
+	h->kind = kind;
+	h->ts = bpf_ktime_get_boot_ns();
+	h->start = o->start;
+	h->cgid = o->cgid;
+	h->sandbox = o->sandbox;
+	h->tgid = o->tgid;
+	h->tid = o->tid;
+	h->ppid = o->ppid;
+	h->uid = o->uid;
+	h->gid = o->gid;
+	h->nspid = o->nspid;
+	h->nr = WIRE_NR_NONE;
+	h->vantage = WIRE_V_KERNEL;
+	__builtin_memcpy(h->comm, o->comm, sizeof(h->comm));
 }
 
 /* No scratch buffer was free: the record is lost, and says so. */

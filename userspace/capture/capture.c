@@ -28,17 +28,15 @@ struct handler {
 #define PROG(name) offsetof(struct warder, progs.name)
 
 static const struct handler handlers[] = {
-	{ 1, PROG(sys_open) },
-	{ 2, PROG(sys_file) },
-	{ 4, PROG(sys_escape) },
-	{ 5, PROG(sys_foreign) },
+	{ 1, PROG(sys_open) },	 { 3, PROG(sys_net) },	   { 2, PROG(sys_file) },
+	{ 4, PROG(sys_escape) }, { 5, PROG(sys_foreign) },
 };
 
 /* Probe families: what has to be there for the family to work. */
 struct family {
 	const char *name;
 	const char *hook;
-	size_t progs[4];
+	size_t progs[6];
 	size_t n;
 };
 
@@ -52,6 +50,13 @@ static const struct family families[] = {
 	  { PROG(on_newtask), PROG(on_cgroup_attach) },
 	  2 },
 	{ "file", "tp_btf/sys_exit", { PROG(on_sys_exit), PROG(sys_open), PROG(sys_file) }, 3 },
+	{ "net",
+	  "cgroup/connect4+6, cgroup/sendmsg4+6, tp_btf/sys_exit, inet_sock_set_state",
+	  { PROG(on_connect4), PROG(on_connect6), PROG(on_sendmsg4), PROG(on_sendmsg6),
+	    PROG(sys_net), PROG(on_sock_state) },
+	  6 },
+	{ "dns", "cgroup_skb/egress, ingress", { PROG(on_egress), PROG(on_ingress) }, 2 },
+	{ "oom", "tp_btf/mark_victim", { PROG(on_oom) }, 1 },
 	{ "escape",
 	  "tp_btf/sys_exit",
 	  { PROG(on_sys_exit), PROG(sys_escape), PROG(sys_foreign) },
