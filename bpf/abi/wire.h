@@ -351,12 +351,15 @@ struct wire_escape {
 	struct wire_str detail2;
 };
 
+#define WIRE_UNKNOWN (~0ull)
+
 /* SESSION_*: by the launcher. Strings are UTF-8, made by us (command words come from the operator). */
 struct wire_session {
 	struct wire_hdr h;
 	__s32 exit_code; /* STOP: as `warder run` exits */
 	__s32 signal;	 /* STOP: that ended the payload, 0 = none */
-	__u64 cpu_usec, mem_peak, pids_peak, stdout_bytes, stderr_bytes;
+	__u64 cpu_usec, mem_peak, pids_peak;
+	__u64 stdout_bytes, stderr_bytes; /* WIRE_UNKNOWN where nobody counted */
 	struct wire_str backend;
 	struct wire_str name;
 	struct wire_str tenant;

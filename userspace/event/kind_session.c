@@ -18,8 +18,10 @@ static void decode_session_stop(struct decode_ctx *c, const struct wire_session 
 	event_set_u64(ev, F_RUN_CPU, w->cpu_usec);
 	event_set_u64(ev, F_RUN_MEM_PEAK, w->mem_peak);
 	event_set_u64(ev, F_RUN_PIDS_PEAK, w->pids_peak);
-	event_set_u64(ev, F_RUN_STDOUT, w->stdout_bytes);
-	event_set_u64(ev, F_RUN_STDERR, w->stderr_bytes);
+	if (w->stdout_bytes != WIRE_UNKNOWN)
+		event_set_u64(ev, F_RUN_STDOUT, w->stdout_bytes);
+	if (w->stderr_bytes != WIRE_UNKNOWN)
+		event_set_u64(ev, F_RUN_STDERR, w->stderr_bytes);
 }
 
 void decode_session(struct decode_ctx *c)
