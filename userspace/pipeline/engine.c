@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/engine.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/log.h"
+#include "userspace/pipeline/privdrop.h"
+#include "userspace/pipeline/source.h"
+
+#define READY_TIMEOUT_MS 10000
+#define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
+#define IDLE_TICK_MAX_MS 100
+#define GAPS_MAX	 64
+
+struct engine {
+	const struct engine_options *opt;
+	int fd; /* to the root part */
+	struct journal *journal;
+	struct pipeline *pipeline;
+	struct fanout *fanout;
+	uint64_t next_gap_check;
+	bool finished;
+};
+
+/* ---- life ---- */
+
+static int feed(void *arg, const void *rec, size_t len)
+{
+	struct engine *e = arg;
+
+	return pipeline_feed(e->pipeline, rec, len);
+}
+
+static int open_sinks(struct engine *e, struct err *err)
+{
+	const struct engine_options *opt = e->opt;
+	const struct fanout_options fo = {
+		.session = opt->session.session,
+		.cursor_dirfd = opt->cursor_dirfd,
+		.open_source = journal_source_open,
+		.open_source_arg = (void *)&opt->bundle_fd,
+	};
+	int r;
+
+	if (!opt->sinks_n)
+		return 0;
+	r = fanout_new(&e->fanout, &fo, err);
+	for (size_t i = 0; r == 0 && i < opt->sinks_n; i++)
+		r = fanout_add(e->fanout, &opt->sinks[i], err);
+	return r;
+}
+
+static int open_journal(struct engine *e, struct err *err)
+{
+	const struct journal_options jo = { .session = e->opt->session.session };
+	struct session_options so = e->opt->session;
+	auto_buf struct buf rec = { 0 };
+	int r;
+
+	r = journal_create(&e->journal, e->opt->bundle_fd, &jo, err);
+	if (r < 0)
+		return r;
+	r = pipeline_new(&e->pipeline, e->opt->rules);
+	if (r < 0)
+		return err_set(err, r, "setting up the pipeline: %m");
+	so.journal = e->journal;
+	r = pipeline_session_add(e->pipeline, &so);
+	if (r < 0)
+		return err_set(err, r, "setting up the session: %m");
+	r = record_session_start(&rec, &e->opt->record);
+	if (r == 0)
+		r = pipeline_feed(e->pipeline, rec.p, rec.n);
+	if (r == 0)
+		r = journal_commit(e->journal);
+	if (r < 0)
+		return err_set(err, r, "writing the first record to '%s': %m", e->opt->bundle);
+	return 0;
+}
+
+static int setup(struct engine *e, struct err *err)
+{
+	int r;
+
+	/* Sinks first: their files and keys may be for root only. */
+	r = open_sinks(e, err);
+	if (r < 0)
+		return r;
+	r = privdrop(e->opt->uid, e->opt->gid, err);
+	if (r < 0)
+		return err_wrap(err, r, "dropping privileges");
+	r = open_journal(e, err);
+	if (r < 0)
+		return r;
+	return e->fanout ? fanout_start(e->fanout, err) : 0;
+}
+
+static void check_gaps(struct engine *e, bool now)
+{
+	struct capture_gap gaps[GAPS_MAX];
+	uint64_t t = clock_ns(CLOCK_MONOTONIC);
+	size_t n;
+
+	if (!now && t < e->next_gap_check)
+		return;
+	e->next_gap_check = t + GAP_CHECK_NS;
+	do {
+		n = capture_gaps(e->opt->capture, gaps, ARRAY_SIZE(gaps));
+		pipeline_gaps(e->pipeline, gaps, n);
+	} while (n == ARRAY_SIZE(gaps));
+}
+
+static void fill_result(struct engine *e, const struct outcome *o, struct engine_result *ret)
+{
+	struct session_stats stats = { 0 };
+
+	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
+	ret->exit_code = o->exit_code;
+	snprintf(ret->reason, sizeof(ret->reason), "%s", o->reason);
+	snprintf(ret->rule, sizeof(ret->rule), "%s", stats.rule);
+	snprintf(ret->action, sizeof(ret->action), "%s", stats.action);
+	ret->events = stats.events;
+	ret->alerts = stats.alerts;
+	ret->actions = stats.actions;
+	ret->gaps = stats.gaps;
+}
+
+static int seal(struct engine *e, uint64_t gaps)
+{
+	auto_buf struct buf summary = { 0 };
+	struct journal_seal js = { .gaps = gaps };
+	int r = pipeline_session_summary(e->pipeline, e->opt->session.sandbox_id, &summary);
+
+	if (r < 0)
+		return r;
+	js.summary = (struct str){ summary.p, summary.n };
+	return journal_seal(e->journal, &js);
+}
+
+static void drain_sinks(struct engine *e, struct engine_result *ret)
+{
+	struct fanout_status rows[FANOUT_SINKS_MAX];
+	uint64_t last = journal_next_seq(e->journal) - 1;
+	size_t n;
+
+	if (!e->fanout)
+		return;
+	fanout_notify(e->fanout);
+	ret->sinks = (uint32_t)e->opt->sinks_n;
+	ret->sinks_behind = (uint32_t)fanout_drain(e->fanout, last, e->opt->drain_ms);
+	n = fanout_status(e->fanout, rows, ARRAY_SIZE(rows));
+	for (size_t i = 0; ret->sinks_behind && i < MIN(n, ARRAY_SIZE(rows)); i++) {
+		if (rows[i].acked >= last)
+			continue;
+		snprintf(ret->sink_text, sizeof(ret->sink_text),
+			 "%.63s: %llu of %llu events%s%.120s", rows[i].name,
+			 (unsigned long long)rows[i].acked, (unsigned long long)last,
+			 rows[i].text[0] ? ": " : "", rows[i].text);
+		break;
+	}
+}
+
+static void finish(struct engine *e, const struct run_facts *facts)
+{
+	struct engine_msg msg = { .type = ENGINE_DONE };
+	struct session_stats stats = { 0 };
+	auto_buf struct buf rec = { 0 };
+	struct outcome o;
+	size_t held;
+	int r;
+
+	capture_drain(e->opt->capture, true, feed, e, &held);
+	check_gaps(e, true);
+	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
+	o = outcome_of(facts, stats.verdict);
+	if (record_session_stop(&rec, &e->opt->record, facts, &o) == 0)
+		pipeline_feed(e->pipeline, rec.p, rec.n);
+	fill_result(e, &o, &msg.result);
+	r = seal(e, msg.result.gaps);
+	msg.result.journal_error = r < 0 ? -r : 0;
+	drain_sinks(e, &msg.result);
+	if (e->fd >= 0)
+		send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL);
+	e->finished = true;
+}
+
+/* The root part is gone: nobody watches the sandbox's time or cleans up behind it. Fail closed. */
+static void orphaned(struct engine *e)
+{
+	const struct run_facts facts = { .internal = true };
+	struct action_report report;
+
+	e->fd = -1;
+	action_kill_sandbox(&e->opt->session.target, 2000, &report);
+	pipeline_audit(e->pipeline, e->opt->session.sandbox_id, WIRE_AUDIT_STOP,
+		       "the root part ended: sandbox killed, record closed", NULL, 0);
+	finish(e, &facts);
+}
+
+static void read_control(struct engine *e)
+{
+	struct engine_msg msg;
+	ssize_t n = recv(e->fd, &msg, sizeof(msg), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		orphaned(e);
+		return;
+	}
+	if ((size_t)n != sizeof(msg))
+		return;
+	if (msg.type == ENGINE_RECORD)
+		pipeline_feed(e->pipeline, &msg.limit, sizeof(msg.limit));
+	else if (msg.type == ENGINE_FINISH)
+		finish(e, &msg.facts);
+}
+
+static int next_timeout(const struct engine *e, int tick, size_t held)
+{
+	uint64_t deadline = journal_deadline(e->journal), now;
+
+	if (held)
+		return 1;
+	if (!deadline)
+		return tick;
+	now = clock_ns(CLOCK_MONOTONIC);
+	if (deadline <= now)
+		return 0;
+	return (int)MIN((deadline - now) / NSEC_PER_MSEC + 1, (uint64_t)tick);
+}
+
+static void loop(struct engine *e)
+{
+	int tick = CAPTURE_TICK_MS;
+	size_t held = 0;
+
+	while (!e->finished) {
+		struct pollfd fds[] = {
+			{ .fd = capture_fd(e->opt->capture), .events = POLLIN },
+			{ .fd = e->fd, .events = POLLIN },
+		};
+		uint64_t deadline;
+		int n, got;
+
+		n = poll(fds, ARRAY_SIZE(fds), next_timeout(e, tick, held));
+		if (n < 0 && errno != EINTR)
+			break;
+		got = capture_drain(e->opt->capture, false, feed, e, &held);
+		/* Bulk records do not wake: look often while they come, seldom when not. */
+		tick = got > 0 ? CAPTURE_TICK_MS : MIN(tick * 2, IDLE_TICK_MAX_MS);
+		check_gaps(e, false);
+		deadline = journal_deadline(e->journal);
+		if (deadline && deadline <= clock_ns(CLOCK_MONOTONIC))
+			journal_commit(e->journal);
+		if (e->fanout && (got > 0 || deadline))
+			fanout_notify(e->fanout);
+		if (n > 0 && fds[1].revents)
+			read_control(e);
+	}
+}
+
+static void engine_main(int fd, const struct engine_options *opt)
+{
+	struct engine e = { .opt = opt, .fd = fd };
+	struct engine_msg msg = { .type = ENGINE_READY };
+	struct err err = { 0 };
+	sigset_t all;
+
+	/* A session of its own, deaf to the terminal's signals: the root part decides when to stop. */
+	setsid();
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	prctl(PR_SET_NAME, "warder-engine", 0, 0, 0);
+	if (setup(&e, &err) < 0) {
+		msg.type = ENGINE_FAILED;
+		snprintf(msg.text, sizeof(msg.text), "%s", err_text(&err));
+	}
+	send(fd, &msg, sizeof(msg), MSG_NOSIGNAL);
+	if (msg.type == ENGINE_READY)
+		loop(&e);
+	fanout_free(e.fanout);
+	journal_free(e.journal);
+	pipeline_free(e.pipeline);
+	_exit(0);
+}
+
+static int wait_ready(int fd, struct err *err)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	struct engine_msg msg;
+	ssize_t n;
+
+	if (poll(&pfd, 1, READY_TIMEOUT_MS) <= 0)
+		return err_set(err, ETIMEDOUT, "the engine did not get ready within %d s",
+			       READY_TIMEOUT_MS / 1000);
+	n = recv(fd, &msg, sizeof(msg), 0);
+	if (n != (ssize_t)sizeof(msg))
+		return err_set(err, EPIPE, "the engine died during its start");
+	if (msg.type == ENGINE_FAILED)
+		return err_set(err, EIO, "%.*s", ERR_TEXT_MAX - 1, msg.text);
+	return msg.type == ENGINE_READY ? 0 : err_set(err, EPROTO, "the engine spoke out of turn");
+}
+
+int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, struct err *err)
+{
+	auto_close int ours = -1;
+	int pair[2], r;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, errno, "socket pair: %m");
+	ours = pair[0];
+	pid = fork();
+	if (pid < 0) {
+		close(pair[1]);
+		return err_set(err, errno, "fork: %m");
+	}
+	if (pid == 0) {
+		close(pair[0]);
+		engine_main(pair[1], opt);
+	}
+	close(pair[1]);
+	r = wait_ready(ours, err);
+	if (r < 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return r;
+	}
+	*ret_pid = pid;
+	*ret_fd = take_fd(ours);
+	return 0;
+}
+
+int engine_send_limit(int fd, const struct wire_limit_hit *rec)
+{
+	struct engine_msg msg = { .type = ENGINE_RECORD };
+
+	msg.limit = *rec;
+	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
+		  struct err *err)
+{
+	struct engine_msg msg = { .type = ENGINE_FINISH };
+	int status = 0;
+	ssize_t n;
+
+	msg.facts = *facts;
+	send(fd, &msg, sizeof(msg), MSG_NOSIGNAL);
+	do {
+		n = recv(fd, &msg, sizeof(msg), 0);
+	} while (n < 0 && errno == EINTR);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)
+		return err_set(err, EPIPE,
+			       "the engine died (status 0x%x): the record is not sealed", status);
+	/* Strings from a process that may have been taken over: end them ourselves. */
+	msg.result.reason[sizeof(msg.result.reason) - 1] = 0;
+	msg.result.rule[sizeof(msg.result.rule) - 1] = 0;
+	msg.result.action[sizeof(msg.result.action) - 1] = 0;
+	msg.result.sink_text[sizeof(msg.result.sink_text) - 1] = 0;
+	*ret = msg.result;
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The unprivileged process behind a session: drains the rings, runs the pipeline, keeps the journal,
+ * feeds the sinks. The root part talks to it over a SOCK_SEQPACKET pair with the messages below. */
+#ifndef WARDER_PIPELINE_ENGINE_H
+#define WARDER_PIPELINE_ENGINE_H
+
+#include <sys/types.h>
+#include "exporters/exporter.h"
+#include "userspace/pipeline/outcome.h"
+#include "userspace/pipeline/record.h"
+
+struct engine_options {
+	struct capture *capture;
+	const struct ruleset *rules;
+	struct session_options session; /* .journal is made by the engine */
+	struct session_record record;
+	const char *bundle; /* its directory, owned by uid */
+	int bundle_fd;
+	int cursor_dirfd; /* -1 = cursors are not kept */
+	struct exporter_config *sinks;
+	size_t sinks_n;
+	int drain_ms; /* longest wait for the sinks at the end */
+	uid_t uid;
+	gid_t gid;
+};
+
+enum engine_msg_type {
+	ENGINE_READY = 1, /* to root: the journal is open, launch */
+	ENGINE_FAILED,	  /* to root: text says why; nothing must be launched */
+	ENGINE_RECORD,	  /* to engine: a wire record follows */
+	ENGINE_FINISH,	  /* to engine: facts; the sandbox is empty */
+	ENGINE_DONE,	  /* to root: result */
+};
+
+struct engine_result {
+	int32_t exit_code;
+	char reason[16];
+	char rule[128];
+	char action[16];
+	uint64_t events, alerts, actions, gaps;
+	uint32_t sinks, sinks_behind;
+	char sink_text[256];   /* what the first sink that is behind says */
+	int32_t journal_error; /* errno; 0 = the bundle is sealed */
+};
+
+struct engine_msg {
+	uint32_t type;
+	uint32_t pad;
+	union {
+		struct run_facts facts;
+		struct engine_result result;
+		char text[ERR_TEXT_MAX];
+		struct wire_limit_hit limit;
+	};
+};
+
+/* Fork it. *ret_fd is the root part's end. Waits until it is ready, at most ten seconds: a session
+ * that cannot be recorded is not started. */
+int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, struct err *err);
+/* A wire record from the root part (time limit and the like). */
+int engine_send_limit(int fd, const struct wire_limit_hit *rec);
+/* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */
+int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
+		  struct err *err);
+
+#endif

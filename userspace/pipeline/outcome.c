@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/outcome.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+
+/* As timeout(1), env(1) and the shell have them. */
+#define CODE_TIMEOUT  124
+#define CODE_INTERNAL 125
+#define CODE_KILLED   137
+
+struct outcome outcome_of(const struct run_facts *facts, enum session_verdict verdict)
+{
+	bool sigkilled = facts->signal == SIGKILL || facts->exit_code == 128 + SIGKILL;
+
+	if (verdict == SESSION_KILLED_BY_RULE)
+		return (struct outcome){ "rule", CODE_KILLED };
+	if (facts->internal)
+		return (struct outcome){ "internal", CODE_INTERNAL };
+	if (facts->timed_out)
+		return (struct outcome){ "timeout", CODE_TIMEOUT };
+	if (verdict == SESSION_OOM || (facts->oom_kills && sigkilled))
+		return (struct outcome){ "oom", CODE_KILLED };
+	if (facts->signal)
+		return (struct outcome){ "signal", 128 + facts->signal };
+	return (struct outcome){ "exit", facts->exit_code };
+}
+
+const char *outcome_reason(const char *text)
+{
+	static const char *const reasons[] = { "rule",	 "timeout", "oom",
+					       "signal", "exit",    "output_limit" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (!strcmp(text, reasons[i]))
+			return reasons[i];
+	return "internal";
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/enrich/enrich.h"
+#include "userspace/event/decode.h"
+#include "userspace/pipeline/session.h"
+#include "userspace/pipeline/verdict.h"
+
+/* One event and the alerts it causes must fit: argv of 128 KiB, its pointers, its output texts. */
+#define EVENT_ARENA_MAX (16u << 20)
+
+struct pipeline {
+	const struct ruleset *rules;
+	struct decoder *decoder;
+	struct enrich *enrich;
+	struct arena arena;
+	struct buf json;
+	struct event ev;
+	struct pipeline_counters counters;
+	struct session *sessions[PIPELINE_SESSIONS_MAX + 1]; /* by sandbox id */
+};
+
+int pipeline_new(struct pipeline **ret, const struct ruleset *rules)
+{
+	struct pipeline *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->rules = rules;
+	arena_init(&p->arena, EVENT_ARENA_MAX);
+	buf_init(&p->json, 0);
+	r = decoder_new(&p->decoder);
+	if (r == 0)
+		r = enrich_new(&p->enrich, NULL);
+	if (r < 0) {
+		pipeline_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void pipeline_free(struct pipeline *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(p->sessions); i++)
+		session_free(p->sessions[i]);
+	decoder_free(p->decoder);
+	enrich_free(p->enrich);
+	arena_done(&p->arena);
+	buf_done(&p->json);
+	free(p);
+}
+
+static struct session *find_session(const struct pipeline *p, uint32_t id)
+{
+	return id < ARRAY_SIZE(p->sessions) ? p->sessions[id] : NULL;
+}
+
+int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
+{
+	struct enrich_session es = {
+		.sandbox_id = opt->sandbox_id,
+		.session = opt->session,
+		.name = opt->name,
+		.tenant = opt->tenant,
+		.host = opt->host,
+		.memory_limit = opt->memory_limit,
+		.real_offset_ns = opt->real_offset_ns,
+	};
+	struct session *s;
+	int r;
+
+	if (opt->sandbox_id == 0 || opt->sandbox_id >= ARRAY_SIZE(p->sessions))
+		return -ERANGE;
+	if (p->sessions[opt->sandbox_id])
+		return -EEXIST;
+	s = session_new(opt);
+	if (!s)
+		return -ENOMEM;
+	r = enrich_session_add(p->enrich, &es);
+	if (r < 0) {
+		session_free(s);
+		return r;
+	}
+	p->sessions[opt->sandbox_id] = s;
+	return 0;
+}
+
+void pipeline_session_remove(struct pipeline *p, uint32_t sandbox_id)
+{
+	struct session *s = find_session(p, sandbox_id);
+
+	if (!s)
+		return;
+	enrich_session_remove(p->enrich, sandbox_id);
+	session_free(s);
+	p->sessions[sandbox_id] = NULL;
+}
+
+int pipeline_session_stats(const struct pipeline *p, uint32_t sandbox_id, struct session_stats *ret)
+{
+	const struct session *s = find_session(p, sandbox_id);
+
+	if (!s)
+		return -ENOENT;
+	*ret = s->stats;
+	return 0;
+}
+
+int pipeline_session_summary(const struct pipeline *p, uint32_t sandbox_id, struct buf *out)
+{
+	const struct session *s = find_session(p, sandbox_id);
+
+	return s ? session_summary(s, out) : -ENOENT;
+}
+
+/* What only the pipeline knows of a session goes into its first record. */
+static void complete_start(struct pipeline *p, const struct session *s, struct event *ev)
+{
+	if (s->tier[0])
+		event_set_strz(ev, F_RUN_TIER, s->tier);
+	if (p->rules)
+		event_set_strz(ev, F_RULE_SET, ruleset_hash(p->rules));
+}
+
+int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
+{
+	struct event *ev = &p->ev;
+	struct rule_matches matches;
+	struct verdict verdict;
+	struct session *s;
+	int r;
+
+	arena_reset(&p->arena);
+	p->counters.fed++;
+	r = decoder_feed(p->decoder, rec, len, &p->arena, ev);
+	if (r <= 0)
+		return r;
+	s = find_session(p, ev->hdr.sandbox);
+	if (!s) {
+		p->counters.unattributed++;
+		return 0;
+	}
+	r = enrich_apply(p->enrich, ev);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (ev->kind == WIRE_SESSION_START)
+		complete_start(p, s, ev);
+	matches.n = matches.more = 0;
+	if (p->rules)
+		ruleset_eval(p->rules, ev, &matches);
+	p->counters.rule_overflow += matches.more;
+	verdict_act(s, ev, &matches, &verdict);
+	r = session_emit(s, ev, &p->json);
+	if (r == 0)
+		p->counters.emitted++;
+	r = verdict_emit(s, ev, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL,
+			 &p->json);
+	return r == -ENOMEM ? r : 0;
+}
+
+static void gap_of(struct pipeline *p, struct session *s, const struct capture_gap *g)
+{
+	const struct kind_def *k = event_kind_by_id(g->kind);
+	struct session_lost lost = { g->count, g->first_ts, g->last_ts };
+
+	arena_reset(&p->arena);
+	if (session_emit_gap(s, &p->arena, &p->json, k ? k->name : "any", "ring_full", &lost) < 0) {
+		/* The record of the loss is lost as well: it must still be counted. */
+		s->lost.first_ts = s->lost.count ? s->lost.first_ts : g->first_ts;
+		s->lost.last_ts = g->last_ts;
+		s->lost.count += g->count;
+		s->stats.gaps += g->count;
+	}
+	session_commit(s);
+}
+
+void pipeline_gaps(struct pipeline *p, const struct capture_gap *gaps, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct session *s = find_session(p, gaps[i].sandbox);
+
+		if (s) {
+			gap_of(p, s, &gaps[i]);
+			continue;
+		}
+		for (size_t k = 0; k < ARRAY_SIZE(p->sessions); k++)
+			if (p->sessions[k])
+				gap_of(p, p->sessions[k], &gaps[i]);
+	}
+}
+
+int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind, const char *text,
+		   const struct str *degraded, size_t degraded_n)
+{
+	struct session *s = find_session(p, sandbox_id);
+
+	if (!s)
+		return -ENOENT;
+	arena_reset(&p->arena);
+	event_init(&p->ev, kind, &p->arena);
+	session_fill(s, &p->ev, clock_boot_ns());
+	event_set_strz(&p->ev, F_AUDIT_MESSAGE, text);
+	if (p->rules)
+		event_set_strz(&p->ev, F_RULE_SET, ruleset_hash(p->rules));
+	if (degraded_n)
+		event_set_list(&p->ev, F_DEGRADED, degraded, degraded_n);
+	return session_emit(s, &p->ev, &p->json);
+}
+
+void pipeline_counters(const struct pipeline *p, struct pipeline_counters *ret)
+{
+	*ret = p->counters;
+}

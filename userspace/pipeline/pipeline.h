@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of an event: decode, enrich, rules, action, journal. pipeline.c alone knows the order; no
+ * stage calls another. Ring, recorded file and launcher's socket all enter by pipeline_feed. */
+#ifndef WARDER_PIPELINE_PIPELINE_H
+#define WARDER_PIPELINE_PIPELINE_H
+
+#include "rules/rule.h"
+#include "userspace/action/action.h"
+#include "userspace/capture/capture.h"
+#include "userspace/event/event.h"
+#include "userspace/store/store.h"
+
+#define PIPELINE_SESSIONS_MAX SANDBOXES_MAX
+
+struct pipeline;
+struct session;
+
+struct session_options {
+	uint32_t sandbox_id;
+	const char *session; /* ULID */
+	const char *name;
+	const char *tenant; /* NULL = none */
+	const char *host;
+	const char *tier; /* probe tier, goes into session.start */
+	uint64_t memory_limit;
+	int64_t real_offset_ns;
+	struct action_target target; /* borrowed descriptors */
+	struct journal *journal;     /* borrowed; NULL = events are judged but not kept */
+};
+
+/* Why a session ended, as far as the pipeline decided it. */
+enum session_verdict { SESSION_UNDECIDED, SESSION_KILLED_BY_RULE, SESSION_OOM };
+
+struct session_stats {
+	uint64_t events, alerts, actions, gaps /* events lost */, gap_events;
+	uint64_t by_kind[64]; /* index = position in event_kinds[] */
+	enum session_verdict verdict;
+	char rule[128];	   /* that killed it */
+	char action[16];   /* "kill" */
+	int journal_error; /* last errno from the journal, 0 = none */
+};
+
+/* `rules` is borrowed and compiled; NULL = none. */
+int pipeline_new(struct pipeline **ret, const struct ruleset *rules);
+void pipeline_free(struct pipeline *p);
+
+int pipeline_session_add(struct pipeline *p, const struct session_options *opt);
+void pipeline_session_remove(struct pipeline *p, uint32_t sandbox_id);
+int pipeline_session_stats(const struct pipeline *p, uint32_t sandbox_id,
+			   struct session_stats *ret);
+/* One JSON object for the seal: events by kind, gaps, alerts. */
+int pipeline_session_summary(const struct pipeline *p, uint32_t sandbox_id, struct buf *out);
+
+/* One record through every stage. Never fails because of what is in the record; -ENOMEM only. */
+int pipeline_feed(struct pipeline *p, const void *rec, size_t len);
+/* Losses become gap events of their session, or of every session when that is not known. */
+void pipeline_gaps(struct pipeline *p, const struct capture_gap *gaps, size_t n);
+/* An event about the audit itself (audit.start, audit.degraded ...). */
+int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind, const char *text,
+		   const struct str *degraded, size_t degraded_n);
+
+struct pipeline_counters {
+	uint64_t fed, emitted, unattributed /* no such sandbox */, rule_overflow;
+};
+void pipeline_counters(const struct pipeline *p, struct pipeline_counters *ret);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/record.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "userspace/base/clock.h"
+
+/* Room for the command in a record, beside the other strings. */
+#define COMMAND_MAX 24000
+#define LABEL_MAX   512
+
+static struct wire_hdr header(uint32_t sandbox_id, enum wire_kind kind)
+{
+	return (struct wire_hdr){
+		.kind = (uint16_t)kind,
+		.ts = clock_boot_ns(),
+		.sandbox = sandbox_id,
+		.tgid = (uint32_t)getpid(),
+		.tid = (uint32_t)getpid(),
+		.nr = WIRE_NR_NONE,
+		.ring = WIRE_RING_NONE,
+		.vantage = WIRE_V_RUNTIME,
+		.comm = "warder",
+	};
+}
+
+/* Append bytes behind the fixed part at the start of `out`. */
+static struct wire_str tail(struct buf *out, const char *p, size_t n)
+{
+	struct wire_str s = { (uint16_t)out->n, (uint16_t)n };
+
+	if (n == 0 || buf_add(out, p, n) < 0)
+		return (struct wire_str){ 0, 0 };
+	return s;
+}
+
+static struct wire_str tail_label(struct buf *out, const char *z)
+{
+	return z ? tail(out, z, strnlen(z, LABEL_MAX)) : (struct wire_str){ 0, 0 };
+}
+
+/* NUL-separated words; *cut when they did not fit. */
+static struct wire_str tail_words(struct buf *out, const char *const *v, size_t n, size_t max,
+				  bool *cut)
+{
+	uint16_t start = (uint16_t)out->n;
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = strlen(v[i]) + 1;
+
+		if (k > max - used) {
+			*cut = true;
+			break;
+		}
+		if (buf_add(out, v[i], k) < 0)
+			break;
+		used += k;
+	}
+	return (struct wire_str){ used ? start : 0, (uint16_t)used };
+}
+
+static int finish(struct buf *out, struct wire_session *rec)
+{
+	while (out->n % 8)
+		buf_addc(out, 0);
+	if (out->failed)
+		return -ENOMEM;
+	rec->h.len = (uint32_t)out->n;
+	memcpy(out->p, rec, sizeof(*rec));
+	return 0;
+}
+
+static void common_strings(struct buf *out, struct wire_session *rec,
+			   const struct session_record *s)
+{
+	buf_reset(out);
+	buf_add(out, rec, sizeof(*rec)); /* the place of the fixed part */
+	rec->backend = tail_label(out, s->backend);
+	rec->name = tail_label(out, s->name);
+	rec->tenant = tail_label(out, s->tenant);
+	rec->host = tail_label(out, s->host);
+}
+
+int record_session_start(struct buf *out, const struct session_record *s)
+{
+	struct wire_session rec = { .h = header(s->sandbox_id, WIRE_SESSION_START) };
+	bool cut = false;
+	size_t words = 0;
+
+	common_strings(out, &rec, s);
+	rec.policy = tail_label(out, s->policy);
+	while (s->command && s->command[words])
+		words++;
+	rec.command = tail_words(out, (const char *const *)s->command, words, COMMAND_MAX, &cut);
+	rec.degraded = tail_words(out, s->degraded, s->degraded_n, LABEL_MAX, &cut);
+	if (cut)
+		rec.h.flags |= WIRE_F_TRUNC;
+	return finish(out, &rec);
+}
+
+int record_session_stop(struct buf *out, const struct session_record *s,
+			const struct run_facts *facts, const struct outcome *o)
+{
+	struct wire_session rec = { .h = header(s->sandbox_id, WIRE_SESSION_STOP) };
+
+	rec.exit_code = o->exit_code;
+	rec.signal = facts->signal;
+	rec.cpu_usec = facts->cpu_usec;
+	rec.mem_peak = facts->mem_peak;
+	rec.pids_peak = facts->pids_peak;
+	rec.stdout_bytes = WIRE_UNKNOWN; /* stdio goes straight through */
+	rec.stderr_bytes = WIRE_UNKNOWN;
+	common_strings(out, &rec, s);
+	rec.reason = tail_label(out, o->reason);
+	return finish(out, &rec);
+}
+
+void record_limit(struct wire_limit_hit *ret, uint32_t sandbox_id, enum wire_limit type,
+		  uint64_t value, uint64_t used)
+{
+	*ret = (struct wire_limit_hit){
+		.h = header(sandbox_id, WIRE_LIMIT),
+		.value = value,
+		.used = used,
+		.type = type,
+	};
+	ret->h.len = sizeof(*ret);
+}

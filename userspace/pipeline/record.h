@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wire records that we write ourselves: the launcher's side of the contract in bpf/abi/wire.h. */
+#ifndef WARDER_PIPELINE_RECORD_H
+#define WARDER_PIPELINE_RECORD_H
+
+#include "bpf/abi/wire.h"
+#include "userspace/base/buf.h"
+#include "userspace/pipeline/outcome.h"
+
+struct session_record {
+	uint32_t sandbox_id;
+	const char *backend;
+	const char *name;
+	const char *tenant;
+	const char *policy; /* hash of the plan */
+	const char *host;
+	char *const *command; /* NULL-terminated */
+	const char *const *degraded;
+	size_t degraded_n;
+};
+
+/* SESSION_START. Strings that do not fit a record are cut and flagged WIRE_F_TRUNC. */
+int record_session_start(struct buf *out, const struct session_record *s);
+/* SESSION_STOP. */
+int record_session_stop(struct buf *out, const struct session_record *s,
+			const struct run_facts *facts, const struct outcome *o);
+void record_limit(struct wire_limit_hit *ret, uint32_t sandbox_id, enum wire_limit type,
+		  uint64_t value, uint64_t used);
+
+#endif

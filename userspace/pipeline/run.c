@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
+#include "userspace/base/log.h"
+#include "userspace/pipeline/privdrop.h"
+
+#define SANDBOX_ID	  1 /* alone in this process's maps */
+#define KILL_TIMEOUT_MS	  10000
+#define FAMILIES_MAX	  32
+#define STATE_DIR_DEFAULT "/var/lib/warder"
+
+/* Signals that a person or a supervisor sends to stop, resize or poke the payload. */
+static const int FORWARDED[] = { SIGINT,  SIGTERM, SIGHUP,   SIGQUIT,
+				 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
+
+struct run {
+	const struct run_options *opt;
+	struct run_result *result;
+	struct sandbox_spec spec;
+	struct capture *capture;
+	struct sandbox_plan *plan;
+	struct sandbox *sandbox;
+	char host[64];
+	char name[SANDBOX_NAME_MAX + 1];
+	int bundle_fd, cursor_fd, signal_fd, engine_fd;
+	bool watched;
+	pid_t engine;
+	uid_t uid;
+	gid_t gid;
+};
+
+const char *state_dir(void)
+{
+	const char *dir = getenv("WARDER_STATE");
+
+	return dir && *dir ? dir : STATE_DIR_DEFAULT;
+}
+
+/* A directory for root and the engine only; an existing one must be empty. */
+static int open_bundle(struct run *run, struct err *err)
+{
+	struct run_result *res = run->result;
+	int r;
+
+	if (run->opt->session_dir)
+		r = snprintf(res->bundle, sizeof(res->bundle), "%s", run->opt->session_dir);
+	else
+		r = snprintf(res->bundle, sizeof(res->bundle), "%s/sessions/%s", state_dir(),
+			     res->session);
+	if (r < 0 || (size_t)r >= sizeof(res->bundle))
+		return err_set(err, ENAMETOOLONG, "session directory: path too long");
+	r = dir_make_all(res->bundle, 0711);
+	if (r < 0)
+		return err_set(err, r, "session directory '%s': %m", res->bundle);
+	run->bundle_fd = open(res->bundle, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (run->bundle_fd < 0)
+		return err_set(err, errno, "session directory '%s': %m", res->bundle);
+	if (fchown(run->bundle_fd, run->uid, run->gid) < 0 || fchmod(run->bundle_fd, 0700) < 0)
+		return err_set(err, errno, "session directory '%s': giving it to the engine: %m",
+			       res->bundle);
+	return 0;
+}
+
+int cursors_open(int *ret_fd, uid_t uid, gid_t gid, struct err *err)
+{
+	auto_close int fd = -1;
+	char path[4096];
+	int r;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/cursors", state_dir()) >= sizeof(path))
+		return err_set(err, ENAMETOOLONG, "state directory: path too long");
+	r = dir_make_all(path, 0711);
+	if (r < 0)
+		return err_set(err, r, "cursor directory '%s': %m", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fchown(fd, uid, gid) < 0 || fchmod(fd, 0700) < 0)
+		return err_set(err, errno, "cursor directory '%s': %m", path);
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+/* Cursors outlive the run: what a sink has not taken is sent by a later `warder export`. */
+static int open_cursors(struct run *run, struct err *err)
+{
+	if (!run->opt->sinks_n)
+		return 0;
+	return cursors_open(&run->cursor_fd, run->uid, run->gid, err);
+}
+
+static void add_degraded(struct run_result *res, const char *text)
+{
+	if (res->degraded_n == RUN_DEGRADED_MAX)
+		return;
+	snprintf(res->degraded_text[res->degraded_n], sizeof(res->degraded_text[0]), "%s", text);
+	res->degraded[res->degraded_n] = res->degraded_text[res->degraded_n];
+	res->degraded_n++;
+}
+
+static void collect_degraded(struct run *run)
+{
+	struct capture_family_state rows[FAMILIES_MAX];
+	size_t n = capture_families(run->capture, rows, FAMILIES_MAX);
+	const char *const *layers;
+	char text[64];
+
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].ok)
+			continue;
+		snprintf(text, sizeof(text), "probe.%.50s", rows[i].name);
+		add_degraded(run->result, text);
+	}
+	n = sandbox_plan_degraded(run->plan, &layers);
+	for (size_t i = 0; i < n; i++)
+		add_degraded(run->result, layers[i]);
+}
+
+static int watch_sandbox(struct run *run, struct err *err)
+{
+	struct sandbox_cfg cfg = { .id = SANDBOX_ID };
+	int r;
+
+	if (run->opt->rules)
+		cfg.kill_escape = ruleset_kernel_kill_escapes(run->opt->rules);
+	r = capture_watch(run->capture, sandbox_cgroup_fd(run->sandbox), &cfg, err);
+	if (r == 0)
+		run->watched = true;
+	return r;
+}
+
+static int start_engine(struct run *run, struct err *err)
+{
+	const struct sandbox_spec *spec = &run->spec;
+	struct run_result *res = run->result;
+	struct engine_options eo = {
+		.capture = run->capture,
+		.rules = run->opt->rules,
+		.bundle = res->bundle,
+		.bundle_fd = run->bundle_fd,
+		.cursor_dirfd = run->cursor_fd,
+		.sinks = run->opt->sinks,
+		.sinks_n = run->opt->sinks_n,
+		.drain_ms = run->opt->drain_ms,
+		.uid = run->uid,
+		.gid = run->gid,
+		.session =
+			{
+				.sandbox_id = SANDBOX_ID,
+				.session = res->session,
+				.name = run->name,
+				.tenant = spec->tenant,
+				.host = run->host,
+				.tier = capture_tier(run->capture),
+				.memory_limit = spec->limits.memory,
+				.real_offset_ns = (int64_t)(clock_real_ns() - clock_boot_ns()),
+				.target =
+					{
+						.kill_fd = sandbox_kill_fd(run->sandbox),
+						.freeze_fd = sandbox_freeze_fd(run->sandbox),
+						.events_fd = sandbox_events_fd(run->sandbox),
+					},
+			},
+		.record =
+			{
+				.sandbox_id = SANDBOX_ID,
+				.backend = spec->backend,
+				.name = run->name,
+				.tenant = spec->tenant,
+				.policy = sandbox_plan_hash(run->plan),
+				.host = run->host,
+				.command = spec->argv,
+				.degraded = res->degraded,
+				.degraded_n = res->degraded_n,
+			},
+	};
+
+	return engine_start(&run->engine, &run->engine_fd, &eo, err);
+}
+
+static int block_signals(struct run *run, struct err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(FORWARDED); i++)
+		sigaddset(&set, FORWARDED[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return run->signal_fd < 0 ? err_set(err, errno, "signalfd: %m") : 0;
+}
+
+static int prepare(struct run *run, struct err *err)
+{
+	int r;
+
+	r = sandbox_plan_new(&run->plan, &run->spec, err);
+	if (r < 0)
+		return r;
+	r = block_signals(run, err);
+	if (r < 0)
+		return r;
+	r = capture_open(&run->capture, &(struct capture_options){ .quiet_libbpf = true }, err);
+	if (r < 0)
+		return r;
+	collect_degraded(run);
+	r = sandbox_create(&run->sandbox, run->plan, err);
+	if (r < 0)
+		return r;
+	r = watch_sandbox(run, err);
+	if (r < 0)
+		return r;
+	r = open_bundle(run, err);
+	if (r < 0)
+		return r;
+	r = open_cursors(run, err);
+	if (r < 0)
+		return r;
+	return start_engine(run, err);
+}
+
+static void forward_signals(struct run *run)
+{
+	struct signalfd_siginfo si;
+
+	while (read(run->signal_fd, &si, sizeof(si)) == sizeof(si))
+		sandbox_signal(run->sandbox, (int)si.ssi_signo);
+}
+
+static void hit_timeout(struct run *run)
+{
+	struct wire_limit_hit rec;
+
+	run->result->facts.timed_out = true;
+	record_limit(&rec, SANDBOX_ID, WIRE_LIMIT_TIMEOUT, run->spec.limits.timeout_ns,
+		     run->spec.limits.timeout_ns);
+	engine_send_limit(run->engine_fd, &rec);
+	sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+}
+
+/* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
+ * a misbehaving sandbox, so without it nothing may go on. */
+static void wait_for_end(struct run *run)
+{
+	uint64_t limit = run->spec.limits.timeout_ns, end = 0;
+	struct pollfd fds[] = {
+		{ .fd = sandbox_fd(run->sandbox), .events = POLLIN },
+		{ .fd = run->signal_fd, .events = POLLIN },
+		{ .fd = run->engine_fd, .events = 0 }, /* POLLHUP only */
+	};
+
+	if (limit)
+		end = clock_ns(CLOCK_MONOTONIC) + limit;
+	for (;;) {
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		int timeout = -1;
+
+		if (end && now >= end) {
+			hit_timeout(run);
+			return;
+		}
+		if (end)
+			timeout = (int)MIN((end - now) / NSEC_PER_MSEC + 1, (uint64_t)60000);
+		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
+			return;
+		if (fds[1].revents)
+			forward_signals(run);
+		if (fds[0].revents && sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING)
+			return;
+		if (fds[2].revents & (POLLHUP | POLLERR)) {
+			run->result->facts.internal = true;
+			return;
+		}
+	}
+}
+
+/* -ENOENT and the like of the command itself, in words and as the shell's exit code. */
+static int start_failed(struct run *run, int r, struct err *err)
+{
+	struct run_facts *facts = &run->result->facts;
+
+	switch (r) {
+	case -ENOENT:
+		facts->exit_code = 127;
+		return err_set(err, ENOENT, "command '%s' not found in the sandbox",
+			       run->spec.argv[0]);
+	case -EACCES:
+	case -ENOEXEC:
+		facts->exit_code = 126;
+		return err_set(err, r, "command '%s' cannot be executed: %m", run->spec.argv[0]);
+	default:
+		facts->internal = true;
+		return err_wrap(err, r, "starting the sandbox");
+	}
+}
+
+static int launch_and_wait(struct run *run, struct err *err)
+{
+	static const int stdio[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+	struct run_facts *facts = &run->result->facts;
+	struct sandbox_result sr = { 0 };
+	int start, r;
+
+	run->result->started_ns = clock_real_ns();
+	start = sandbox_start(run->sandbox, stdio, err);
+	if (start == 0)
+		wait_for_end(run);
+	else
+		start_failed(run, start, err);
+	/* No producer may be left when the engine drains for the last time. */
+	r = sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+	if (r < 0)
+		log_warn("sandbox not empty after %d s: %s", KILL_TIMEOUT_MS / 1000, strerror(-r));
+	run->result->ended_ns = clock_real_ns();
+	sandbox_result(run->sandbox, &sr);
+	if (start == 0) {
+		facts->exit_code = sr.exit_code;
+		facts->signal = sr.signal;
+	}
+	facts->cpu_usec = sr.cpu_usec;
+	facts->mem_peak = sr.mem_peak;
+	facts->pids_peak = sr.pids_peak;
+	facts->oom_kills = sr.oom_kills;
+	facts->pids_denied = sr.pids_denied;
+	return start;
+}
+
+static void cleanup(struct run *run)
+{
+	if (run->watched)
+		capture_unwatch(run->capture, sandbox_cgroup_fd(run->sandbox));
+	sandbox_free(run->sandbox);
+	capture_close(run->capture);
+	sandbox_plan_free(run->plan);
+	if (run->engine_fd >= 0)
+		close(run->engine_fd);
+	if (run->bundle_fd >= 0)
+		close(run->bundle_fd);
+	if (run->cursor_fd >= 0)
+		close(run->cursor_fd);
+	if (run->signal_fd >= 0)
+		close(run->signal_fd);
+}
+
+static void init_names(struct run *run)
+{
+	struct run_result *res = run->result;
+
+	ulid_make(res->session, clock_real_ns());
+	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
+		strcpy(run->host, "unknown");
+	/* The random part of the id: enough to tell sandboxes of one moment apart. */
+	snprintf(run->name, sizeof(run->name), "%s",
+		 run->spec.name ? run->spec.name : res->session + ULID_LEN - 8);
+	snprintf(res->backend, sizeof(res->backend), "%s", run->spec.backend);
+	run->spec.session = res->session;
+	run->spec.name = run->name;
+	engine_ids(&run->uid, &run->gid);
+}
+
+int run_session(struct run_result *ret, const struct run_options *opt, struct err *err)
+{
+	struct run run = {
+		.opt = opt,
+		.result = ret,
+		.spec = *opt->spec,
+		.bundle_fd = -1,
+		.cursor_fd = -1,
+		.signal_fd = -1,
+		.engine_fd = -1,
+	};
+	struct err engine_err = { 0 };
+	int r, start = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	init_names(&run);
+	r = prepare(&run, err);
+	if (r < 0) {
+		if (run.bundle_fd >= 0 && !opt->session_dir)
+			rmdir(ret->bundle); /* only goes when nothing was written */
+		cleanup(&run);
+		return r;
+	}
+	start = launch_and_wait(&run, err);
+	r = engine_finish(run.engine_fd, run.engine, &ret->facts, &ret->engine, &engine_err);
+	if (r < 0)
+		err_set(err, r, "%s", err_text(&engine_err));
+	if (r == 0) {
+		ret->reason = outcome_reason(ret->engine.reason);
+		ret->exit_code = ret->engine.exit_code;
+		if (start < 0 && ret->facts.internal)
+			r = start;
+	}
+	cleanup(&run);
+	return r;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `warder run` without a daemon: probes, sandbox, engine, and the wait for the end. The root part: it
+ * parses nothing that comes from the sandbox. */
+#ifndef WARDER_PIPELINE_RUN_H
+#define WARDER_PIPELINE_RUN_H
+
+#include "exporters/exporter.h"
+#include "rules/rule.h"
+#include "runtime/sandbox.h"
+#include "userspace/base/ulid.h"
+#include "userspace/pipeline/engine.h"
+
+#define RUN_DEGRADED_MAX 32
+
+struct run_options {
+	const struct sandbox_spec *spec; /* session and name are set by run_session */
+	const struct ruleset *rules;
+	const char *session_dir; /* NULL = <state>/sessions/<session> */
+	struct exporter_config *sinks;
+	size_t sinks_n;
+	int drain_ms;
+};
+
+struct run_result {
+	char session[ULID_LEN + 1];
+	char bundle[4096];
+	char backend[16];
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	struct run_facts facts;
+	struct engine_result engine;
+	const char *reason;
+	int exit_code;
+	const char *degraded[RUN_DEGRADED_MAX];
+	size_t degraded_n;
+	char degraded_text[RUN_DEGRADED_MAX][64];
+};
+
+/* Start to end. 0: *ret tells how the session ended (a command that is not there included: exit code
+ * 127, err says so). Negative: nothing was started, or the record failed; err says why. Leaves no cgroup, mount or
+ * process behind. */
+int run_session(struct run_result *ret, const struct run_options *opt, struct err *err);
+
+/* <state>/cursors, made if need be, for the engine's user. */
+int cursors_open(int *ret_fd, uid_t uid, gid_t gid, struct err *err);
+
+/* Directories: WARDER_STATE or /var/lib/warder. */
+const char *state_dir(void);
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/json.h"
+
+struct session *session_new(const struct session_options *opt)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->sandbox_id = opt->sandbox_id;
+	snprintf(s->id, sizeof(s->id), "%s", opt->session);
+	snprintf(s->name, sizeof(s->name), "%s", opt->name ? opt->name : "");
+	snprintf(s->tenant, sizeof(s->tenant), "%s", opt->tenant ? opt->tenant : "");
+	snprintf(s->host, sizeof(s->host), "%s", opt->host ? opt->host : "");
+	snprintf(s->tier, sizeof(s->tier), "%s", opt->tier ? opt->tier : "");
+	s->real_offset_ns = opt->real_offset_ns;
+	s->target = opt->target;
+	s->journal = opt->journal;
+	return s;
+}
+
+void session_free(struct session *s)
+{
+	free(s);
+}
+
+void session_fill(const struct session *s, struct event *ev, uint64_t boot_ns)
+{
+	event_set_strz(ev, F_VANTAGE, "agent");
+	event_set_u64(ev, F_MONO, boot_ns);
+	event_set_u64(ev, F_TIME, boot_ns + (uint64_t)s->real_offset_ns);
+	event_set_strz(ev, F_SESSION, s->id);
+	if (s->name[0])
+		event_set_strz(ev, F_SANDBOX, s->name);
+	if (s->tenant[0])
+		event_set_strz(ev, F_TENANT, s->tenant);
+	if (s->host[0])
+		event_set_strz(ev, F_HOST, s->host);
+}
+
+static void count_kind(struct session *s, enum wire_kind kind)
+{
+	const struct kind_def *k = event_kind_by_id((uint16_t)kind);
+	size_t i = k ? (size_t)(k - event_kinds) : 0;
+
+	s->stats.events++;
+	if (k && i < ARRAY_SIZE(s->stats.by_kind))
+		s->stats.by_kind[i]++;
+}
+
+/* The journal refused: remember it, the next record that gets through is preceded by a gap. */
+static void remember_lost(struct session *s, const struct event *ev, int r)
+{
+	uint64_t ts = event_u64(ev, F_MONO);
+
+	if (!s->lost.count++)
+		s->lost.first_ts = ts;
+	s->lost.last_ts = ts;
+	s->stats.gaps++;
+	s->stats.journal_error = -r;
+}
+
+static int write_event(struct session *s, struct event *ev, struct buf *json)
+{
+	uint64_t seq = s->journal ? journal_next_seq(s->journal) : s->seq + 1;
+	int r;
+
+	event_set_u64(ev, F_SEQ, seq);
+	event_set_str(ev, F_ID, arena_printf(ev->arena, "%s:%llu", s->id, (unsigned long long)seq));
+	buf_reset(json);
+	r = event_to_json(ev, json);
+	if (r < 0)
+		return r;
+	if (s->journal) {
+		r = journal_append(s->journal, (struct str){ json->p, json->n });
+		if (r < 0 && journal_next_seq(s->journal) == seq)
+			return r; /* not taken */
+		if (r < 0)	  /* buffered: late, not lost */
+			s->stats.journal_error = -r;
+	}
+	s->seq = seq;
+	count_kind(s, ev->kind);
+	return 0;
+}
+
+int session_emit(struct session *s, struct event *ev, struct buf *json)
+{
+	int r;
+
+	if (s->lost.count) {
+		struct session_lost lost = s->lost;
+
+		s->lost.count = 0;
+		s->stats.gaps -= lost.count; /* counted again by the gap, or below */
+		r = session_emit_gap(s, ev->arena, json, "any", "journal", &lost);
+		if (r < 0) {
+			s->lost = lost;
+			s->stats.gaps += lost.count;
+		}
+	}
+	r = write_event(s, ev, json);
+	if (r < 0)
+		remember_lost(s, ev, r);
+	return r;
+}
+
+void session_commit(struct session *s)
+{
+	int r;
+
+	if (!s->journal)
+		return;
+	r = journal_commit(s->journal);
+	if (r < 0)
+		s->stats.journal_error = -r;
+}
+
+int session_emit_gap(struct session *s, struct arena *arena, struct buf *json, const char *kind,
+		     const char *reason, const struct session_lost *lost)
+{
+	struct event *ev = arena_alloc(arena, sizeof(*ev));
+	int r;
+
+	if (!ev)
+		return -ENOMEM;
+	event_init(ev, WIRE_GAP, arena);
+	session_fill(s, ev, clock_boot_ns());
+	event_set_strz(ev, F_GAP_KIND, kind);
+	event_set_u64(ev, F_GAP_COUNT, lost->count);
+	event_set_strz(ev, F_GAP_REASON, reason);
+	event_set_u64(ev, F_GAP_FIRST, lost->first_ts + (uint64_t)s->real_offset_ns);
+	event_set_u64(ev, F_GAP_LAST, lost->last_ts + (uint64_t)s->real_offset_ns);
+	r = write_event(s, ev, json);
+	if (r < 0)
+		return r;
+	s->stats.gaps += lost->count;
+	s->stats.gap_events++;
+	return 0;
+}
+
+int session_summary(const struct session *s, struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out);
+	json_object_begin(&j);
+	json_key(&j, "events");
+	json_u64(&j, s->stats.events);
+	json_key(&j, "alerts");
+	json_u64(&j, s->stats.alerts);
+	json_key(&j, "actions");
+	json_u64(&j, s->stats.actions);
+	json_key(&j, "lost");
+	json_u64(&j, s->stats.gaps);
+	json_key(&j, "tier");
+	json_strz(&j, s->tier);
+	json_key(&j, "by_kind");
+	json_object_begin(&j);
+	for (size_t i = 0; i < event_kinds_n && i < ARRAY_SIZE(s->stats.by_kind); i++) {
+		if (!s->stats.by_kind[i])
+			continue;
+		json_key(&j, event_kinds[i].name);
+		json_u64(&j, s->stats.by_kind[i]);
+	}
+	json_object_end(&j);
+	json_object_end(&j);
+	return out->failed ? -ENOMEM : 0;
+}

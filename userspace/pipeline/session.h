@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One watched sandbox inside the pipeline: its journal, its counts, what was decided about it. */
+#ifndef WARDER_PIPELINE_SESSION_H
+#define WARDER_PIPELINE_SESSION_H
+
+#include "userspace/base/ulid.h"
+#include "userspace/pipeline/pipeline.h"
+
+/* Events that the journal could not take, waiting to be told as one gap. */
+struct session_lost {
+	uint64_t count;
+	uint64_t first_ts, last_ts; /* CLOCK_BOOTTIME */
+};
+
+struct session {
+	uint32_t sandbox_id;
+	char id[ULID_LEN + 1];
+	char name[64];
+	char tenant[64];
+	char host[64];
+	char tier[16];
+	int64_t real_offset_ns;
+	struct action_target target;
+	struct journal *journal;
+	uint64_t seq; /* last one given */
+	struct session_stats stats;
+	struct session_lost lost;
+};
+
+struct session *session_new(const struct session_options *opt);
+void session_free(struct session *s);
+
+/* Identity slots of an event that the agent makes itself, at `boot_ns`. */
+void session_fill(const struct session *s, struct event *ev, uint64_t boot_ns);
+
+/* Number the event, write it to the journal, count it. `json` is scratch. A record that the journal
+ * cannot take becomes part of the next gap event. */
+int session_emit(struct session *s, struct event *ev, struct buf *json);
+/* Flush to disk now. */
+void session_commit(struct session *s);
+/* A gap event. ts in CLOCK_BOOTTIME ns. */
+int session_emit_gap(struct session *s, struct arena *arena, struct buf *json, const char *kind,
+		     const char *reason, const struct session_lost *lost);
+/* Counts as a JSON object. */
+int session_summary(const struct session *s, struct buf *out);
+
+#endif
