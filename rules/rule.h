@@ -33,7 +33,8 @@ struct rule_info {
 	enum rule_action action;
 	enum rule_scope scope;
 	enum rule_state state;
-	const char *why; /* degraded: the absent field; refused: the reason */
+	uint64_t throttle_ns; /* 0 = none: at most one alert in this time; never for actions */
+	const char *why;      /* degraded: the absent field; refused: the reason */
 	const struct str *tags;
 	size_t tags_n;
 	const struct str *attack;

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The rule item: Falco's keys and ours. */
+#include "rules/load.h"
+
+#include "userspace/base/option.h"
+
+enum {
+	K_CONDITION,
+	K_OUTPUT,
+	K_DESC,
+	K_TAGS,
+	K_EXCEPTIONS,
+	K_PRIORITY,
+	K_ENABLED,
+	K_SOURCE,
+	K_WARN,
+	K_SKIP,
+	K_CAPTURE,
+	K_CAPTURE_DURATION,
+	K_ACTION,
+	K_SCOPE,
+	K_ATTACK,
+	K_THROTTLE,
+	K_COUNT
+};
+
+static const struct key_def keys[] = {
+	[K_CONDITION] = { "condition", true, true },
+	[K_OUTPUT] = { "output", true, true },
+	[K_DESC] = { "desc", true, true },
+	[K_TAGS] = { "tags", true, true },
+	[K_EXCEPTIONS] = { "exceptions", true, true },
+	[K_PRIORITY] = { "priority", false, true },
+	[K_ENABLED] = { "enabled", false, true },
+	[K_SOURCE] = { "source", false, false },
+	[K_WARN] = { "warn_evttypes", false, true },
+	[K_SKIP] = { "skip-if-unknown-filter", false, true },
+	[K_CAPTURE] = { "capture", false, true },
+	[K_CAPTURE_DURATION] = { "capture_duration", false, true },
+	[K_ACTION] = { "action", false, true },
+	[K_SCOPE] = { "scope", false, true },
+	[K_ATTACK] = { "attack", true, true },
+	[K_THROTTLE] = { "throttle", false, true },
+};
+
+/* Ours and planned. Ignoring one of them would make a rule fire where its author said it should not. */
+static const char *const not_yet[] = { "count",	 "distinct", "window",	 "by",	"sequence",
+				       "within", "budget",   "baseline", "for", "deny_fallback" };
+
+static void set_text(struct ruleset *rs, const struct ynode *n, enum key_mode mode, struct text *t)
+{
+	struct text more;
+	struct str s;
+
+	if (!load_scalar(rs, n, "text", &s) || text_from_node(rs, n, &more) < 0)
+		return;
+	if (mode == KEY_APPEND)
+		text_append(rs, t, &more);
+	else
+		*t = more;
+}
+
+static void set_strings(struct ruleset *rs, const struct ynode *n, const char *key,
+			enum key_mode mode, const struct str **v, size_t *vn)
+{
+	struct str *add = NULL, *both;
+	size_t add_n = 0;
+
+	if (!load_strings(rs, n, key, &add, &add_n))
+		return;
+	if (mode == KEY_APPEND && *vn) {
+		both = rs_extend(rs, *v, *vn, add_n, sizeof(*both));
+		if (!both)
+			return;
+		if (add_n)
+			memcpy(both + *vn, add, add_n * sizeof(*both));
+		add = both;
+		add_n += *vn;
+	}
+	*v = add;
+	*vn = add_n;
+}
+
+static void set_desc(struct ruleset *rs, struct rule *r, const struct ynode *n, enum key_mode mode)
+{
+	struct str s;
+
+	if (!load_scalar(rs, n, "desc", &s))
+		return;
+	if (mode == KEY_APPEND && r->info.desc)
+		s = arena_printf(&rs->arena, "%s %s", r->info.desc, s.p);
+	r->info.desc = s.p;
+}
+
+static void set_priority(struct ruleset *rs, struct rule *r, const struct ynode *n)
+{
+	char hint[96];
+	struct str s;
+
+	if (!load_scalar(rs, n, "priority", &s))
+		return;
+	if (rule_priority_parse(s, &r->info.priority) < 0)
+		rule_error(rs, ynode_pos(n),
+			   "unknown priority '%s'%s: one of emergency alert critical error warning "
+			   "notice informational debug",
+			   s.p,
+			   rule_hint(hint, sizeof(hint), s.p, rule_priority_names, RULE_DEBUG + 1));
+}
+
+static void set_action(struct ruleset *rs, struct rule *r, const struct ynode *n)
+{
+	char hint[96];
+	struct str s;
+
+	if (!load_scalar(rs, n, "action", &s))
+		return;
+	if (rule_action_parse(s, &r->info.action) < 0)
+		rule_error(
+			rs, ynode_pos(n),
+			"unknown action '%s'%s: one of alert deny kill freeze hold", s.p,
+			rule_hint(hint, sizeof(hint), s.p, rule_action_names, RULE_ACT_HOLD + 1));
+}
+
+static void set_scope(struct ruleset *rs, struct rule *r, const struct ynode *n)
+{
+	struct str s;
+
+	if (!load_scalar(rs, n, "scope", &s))
+		return;
+	if (str_eqz(s, "sandbox"))
+		r->info.scope = RULE_SCOPE_SANDBOX;
+	else if (str_eqz(s, "process"))
+		r->info.scope = RULE_SCOPE_PROCESS;
+	else
+		rule_error(rs, ynode_pos(n), "unknown scope '%s': sandbox or process", s.p);
+}
+
+static void set_attack(struct ruleset *rs, struct rule *r, const struct ynode *n,
+		       enum key_mode mode)
+{
+	set_strings(rs, n, "attack", mode, &r->info.attack, &r->info.attack_n);
+	for (size_t i = 0; i < r->info.attack_n; i++) {
+		struct str s = r->info.attack[i];
+		size_t k = 1;
+
+		while (k < s.n && ((s.p[k] >= '0' && s.p[k] <= '9') || s.p[k] == '.'))
+			k++;
+		if (s.n < 5 || s.p[0] != 'T' || k != s.n)
+			rule_error(rs, ynode_pos(n),
+				   "'%s' is no ATT&CK technique id: like T1611 or T1059.004", s.p);
+	}
+}
+
+static void set_exceptions(struct ruleset *rs, struct rule *r, const struct ynode *n,
+			   enum key_mode mode)
+{
+	if (mode == KEY_SET)
+		r->ex_n = 0;
+	if (n->type == Y_SCALAR && !n->text.n)
+		return;
+	exceptions_add(rs, r, n);
+}
+
+static void set_key(struct ruleset *rs, struct rule *r, int key, const struct ynode *n,
+		    enum key_mode mode)
+{
+	bool unused;
+	struct str s;
+
+	switch (key) {
+	case K_CONDITION:
+		set_text(rs, n, mode, &r->cond);
+		return;
+	case K_OUTPUT:
+		set_text(rs, n, mode, &r->out);
+		return;
+	case K_DESC:
+		set_desc(rs, r, n, mode);
+		return;
+	case K_TAGS:
+		set_strings(rs, n, "tags", mode, &r->info.tags, &r->info.tags_n);
+		return;
+	case K_EXCEPTIONS:
+		set_exceptions(rs, r, n, mode);
+		return;
+	case K_PRIORITY:
+		set_priority(rs, r, n);
+		return;
+	case K_ENABLED:
+		load_bool(rs, n, "enabled", &r->enabled);
+		return;
+	case K_SOURCE:
+		load_scalar(rs, n, "source", &r->source);
+		return;
+	case K_SKIP:
+		load_bool(rs, n, keys[key].name, &r->skip_unknown);
+		return;
+	case K_WARN:
+	case K_CAPTURE:
+		load_bool(rs, n, keys[key].name, &unused);
+		return;
+	case K_CAPTURE_DURATION:
+		load_scalar(rs, n, keys[key].name, &s);
+		return;
+	case K_ACTION:
+		set_action(rs, r, n);
+		return;
+	case K_SCOPE:
+		set_scope(rs, r, n);
+		return;
+	case K_ATTACK:
+		set_attack(rs, r, n, mode);
+		return;
+	case K_THROTTLE:
+		if (load_scalar(rs, n, "throttle", &s) &&
+		    parse_duration_ns(s.p, &r->info.throttle_ns) < 0)
+			rule_error(rs, ynode_pos(n), "throttle '%s' must be like 500ms, 30s or 5m",
+				   s.p);
+		return;
+	default:
+		return;
+	}
+}
+
+static bool check_planned(struct ruleset *rs, const struct ynode *node, struct str name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(not_yet); i++) {
+		const struct ynode *n = ynode_get(node, not_yet[i]);
+
+		if (n) {
+			rule_error(rs, ynode_pos(n),
+				   "key '%s' of rule '%s' is not supported by this version",
+				   not_yet[i], name.p);
+			return false;
+		}
+	}
+	return true;
+}
+
+static struct rule *rule_add(struct ruleset *rs, struct str name)
+{
+	struct rule *r = rs_alloc(rs, sizeof(*r));
+
+	if (!r || rs_grow(rs, &rs->rule, &rs->rule_cap, rs->rule_n, sizeof(*rs->rule)) < 0 ||
+	    ruleset_name_add(rs, 'r', name, r) < 0)
+		return NULL;
+	rs->rule[rs->rule_n++] = r;
+	return r;
+}
+
+static void rule_reset(struct rule *r, struct ruleset *rs, const struct item *it)
+{
+	*r = (struct rule){
+		.info = { .name = it->name.p, .file = it->node->src->name, .line = it->node->line },
+		.node = it->node,
+		.source = STR("syscall"),
+		.enabled = true,
+		.rs = rs,
+	};
+}
+
+static bool check_required(struct ruleset *rs, const struct item *it)
+{
+	static const int required[] = { K_CONDITION, K_OUTPUT, K_DESC, K_PRIORITY };
+	bool ok = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(required); i++) {
+		if (ynode_get(it->node, keys[required[i]].name))
+			continue;
+		rule_error(rs, ynode_pos(it->node), "rule '%s' has no '%s'", it->name.p,
+			   keys[required[i]].name);
+		ok = false;
+	}
+	return ok;
+}
+
+/* `- rule: name` with nothing but `enabled`: switches an earlier rule, as old files do. */
+static bool is_toggle(const struct ynode *node)
+{
+	return node->n == 2 && ynode_get(node, "enabled");
+}
+
+static struct rule *find_target(struct ruleset *rs, const struct item *it, bool changes)
+{
+	struct rule *r = ruleset_rule(rs, it->name);
+
+	if (changes) {
+		if (!r)
+			rule_error(rs, ynode_pos(it->node),
+				   "no rule '%s' to change: it must come earlier", it->name.p);
+		return r;
+	}
+	if (!check_required(rs, it))
+		return NULL;
+	if (!r) {
+		if (rs->rule_n >= RULE_RULES_MAX) {
+			rule_error(rs, ynode_pos(it->node), "more than %d rules", RULE_RULES_MAX);
+			return NULL;
+		}
+		r = rule_add(rs, it->name);
+	} else if (r->node->src == it->node->src) {
+		rule_warn(rs, ynode_pos(it->node), "rule '%s' replaces the one at line %d",
+			  it->name.p, r->node->line);
+	}
+	if (r)
+		rule_reset(r, rs, it);
+	return r;
+}
+
+void load_rule(struct ruleset *rs, const struct ynode *node)
+{
+	struct item it;
+	struct rule *r;
+	bool toggle;
+
+	if (!item_open(rs, node, "rule", keys, ARRAY_SIZE(keys), &it) ||
+	    !check_planned(rs, node, it.name))
+		return;
+	toggle = !item_changes(&it) && is_toggle(node);
+	r = find_target(rs, &it, item_changes(&it) || toggle);
+	if (!r)
+		return;
+	for (int k = 0; k < K_COUNT; k++) {
+		enum key_mode mode;
+
+		if (item_mode(&it, keys[k].name, &mode))
+			set_key(rs, r, k, ynode_get(node, keys[k].name), mode);
+	}
+	r->info.state = r->enabled ? RULE_LOADED : RULE_DISABLED;
+	if (!str_eqz(r->source, "syscall") && !str_eqz(r->source, "warder")) {
+		r->info.state = RULE_REFUSED;
+		r->info.why =
+			arena_printf(&rs->arena, "source '%s' is not supported", r->source.p).p;
+		rule_warn(rs, ynode_pos(node), "rule '%s' skipped: source '%s' is not supported",
+			  it.name.p, r->source.p);
+	}
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Output templates: text with %field, %field[arg], %transformer(field), %<width>field and %%. */
+#include "rules/internal.h"
+
+#include "userspace/base/clock.h"
+
+struct maker {
+	struct ruleset *rs;
+	struct rule *r;
+	const char *s;
+	size_t n, i;
+	struct out_part *part;
+	size_t part_n, cap;
+	struct buf lit;
+	bool falco;
+};
+
+static bool add(struct maker *m, struct out_part p)
+{
+	if (rs_grow(m->rs, &m->part, &m->cap, m->part_n, sizeof(*m->part)) < 0)
+		return false;
+	m->part[m->part_n++] = p;
+	return true;
+}
+
+static bool flush(struct maker *m)
+{
+	struct out_part p = { .text = rs_dup(m->rs, (struct str){ m->lit.p, m->lit.n }) };
+
+	if (!m->lit.n)
+		return true;
+	buf_reset(&m->lit);
+	return p.text.p && add(m, p);
+}
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+static size_t name_len(const struct maker *m, size_t at)
+{
+	size_t i = at;
+
+	while (i < m->n && (is_word(m->s[i]) ||
+			    (m->s[i] == '.' && i > at && i + 1 < m->n && is_word(m->s[i + 1]))))
+		i++;
+	return i - at;
+}
+
+static int transformer(struct str s)
+{
+	static const char *const names[] = { "tolower", "toupper", "b64", "basename", "len" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eqz(s, names[i]))
+			return (int)i + TR_TOLOWER;
+	return -1;
+}
+
+/* The field behind a % at m->i. False when it was an error. */
+static bool parse_field(struct maker *m, struct lhs *l)
+{
+	uint8_t outer[TRANSFORMERS_MAX];
+	size_t n, k = 0;
+
+	for (;;) {
+		int tr;
+
+		n = name_len(m, m->i);
+		if (m->i + n >= m->n || m->s[m->i + n] != '(')
+			break;
+		tr = transformer((struct str){ m->s + m->i, n });
+		if (tr < 0 || k == TRANSFORMERS_MAX)
+			break;
+		outer[k++] = (uint8_t)tr;
+		m->i += n + 1;
+	}
+	l->pos = (uint32_t)m->i;
+	l->name = (struct str){ m->s + m->i, n };
+	m->i += n;
+	if (m->i < m->n && m->s[m->i] == '[') {
+		const char *end = memchr(m->s + m->i, ']', m->n - m->i);
+
+		if (!end) {
+			rule_error(m->rs, text_pos(&m->r->out, m->i),
+				   "field argument in the output has no ']'");
+			return false;
+		}
+		l->has_arg = true;
+		l->arg = (struct str){ m->s + m->i + 1, (size_t)(end - m->s) - m->i - 1 };
+		m->i = (size_t)(end - m->s) + 1;
+	}
+	for (size_t i = k; i-- > 0;)
+		l->tr[l->tr_n++] = outer[i];
+	for (size_t i = 0; i < k; i++, m->i++)
+		if (m->i >= m->n || m->s[m->i] != ')') {
+			rule_error(m->rs, text_pos(&m->r->out, m->i),
+				   "transformer in the output has no ')'");
+			return false;
+		}
+	return true;
+}
+
+static bool parse_percent(struct maker *m)
+{
+	struct out_part p = { 0 };
+	struct lhs l = { 0 };
+	size_t at = m->i++;
+
+	while (m->i < m->n && m->s[m->i] >= '0' && m->s[m->i] <= '9' && p.width < 4096)
+		p.width = p.width * 10 + (uint32_t)(m->s[m->i++] - '0');
+	if (!name_len(m, m->i)) {
+		/* A lone % is text, as in "100 %". */
+		buf_add(&m->lit, m->s + at, m->i - at);
+		return true;
+	}
+	if (!parse_field(m, &l))
+		return false;
+	p.a = bind_access(m->rs, m->r, &m->r->out, &l, m->falco);
+	if (!p.a)
+		return false;
+	p.absent = p.a->row->flags & FR_ABSENT;
+	return flush(m) && add(m, p);
+}
+
+bool output_compile(struct ruleset *rs, struct rule *r)
+{
+	struct maker m = { .rs = rs, .r = r, .s = r->out.s.p, .n = r->out.s.n, .falco = r->falco };
+	bool ok = true;
+
+	buf_init(&m.lit, 1 << 20);
+	/* A leading * of old files: print although fields are missing, which we always do. */
+	if (m.n && m.s[0] == '*')
+		m.i++;
+	while (m.i < m.n && ok) {
+		if (m.s[m.i] == '%' && m.i + 1 < m.n && m.s[m.i + 1] == '%') {
+			buf_addc(&m.lit, '%');
+			m.i += 2;
+		} else if (m.s[m.i] == '%') {
+			ok = parse_percent(&m);
+		} else {
+			buf_addc(&m.lit, m.s[m.i++]);
+		}
+	}
+	ok = ok && flush(&m) && !m.lit.failed;
+	buf_done(&m.lit);
+	r->part = m.part;
+	r->part_n = m.part_n;
+	return ok;
+}
+
+/* ---- filling in ---- */
+
+static void put_value(struct buf *out, const struct val *v, enum rtype type)
+{
+	char text[64];
+
+	switch (v->t) {
+	case V_STR:
+		buf_add(out, v->s.p, v->s.n);
+		return;
+	case V_U64:
+		if (type == RT_BOOL) {
+			buf_addz(out, v->u ? "true" : "false");
+		} else if (type == RT_TIME) {
+			rfc3339_ns(text, v->u);
+			buf_addz(out, text);
+		} else {
+			buf_printf(out, "%llu", (unsigned long long)v->u);
+		}
+		return;
+	case V_I64:
+		buf_printf(out, "%lld", (long long)v->i);
+		return;
+	case V_IP:
+		buf_add(out, text, ip_addr_text(v->ip, text));
+		return;
+	default:
+		return;
+	}
+}
+
+static void put_list(struct buf *out, const struct val *v, enum rtype type)
+{
+	for (uint32_t i = 0; i < v->list.n && !out->failed; i++) {
+		const char *p = v->list.base + (size_t)i * v->list.stride;
+		struct val one = { .t = v->list.et };
+
+		if (i)
+			buf_addc(out, ' ');
+		if (one.t == V_STR)
+			one.s = *(const struct str *)p;
+		else if (one.t == V_U64)
+			one.u = *(const uint64_t *)p;
+		else
+			one.ip = (const struct ip_addr *)p;
+		if (one.t == V_STR && !one.s.p)
+			buf_addz(out, "<NA>");
+		else
+			put_value(out, &one, type);
+	}
+}
+
+static void put_part(struct buf *out, struct eval *e, const struct out_part *p)
+{
+	size_t before = out->n, n;
+	struct val tmp;
+	const struct val *v;
+
+	if (!p->a) {
+		buf_add(out, p->text.p, p->text.n);
+		return;
+	}
+	v = eval_value(e, p->a, &tmp);
+	if (v->t == V_NONE || p->absent)
+		buf_addz(out, "<NA>");
+	else if (v->t == V_LIST)
+		put_list(out, v, p->a->type);
+	else
+		put_value(out, v, p->a->type);
+	/* A width is exact: padded on the right, cut when longer. */
+	n = out->n - before;
+	if (!p->width || out->failed)
+		return;
+	if (n > p->width)
+		out->n = before + p->width;
+	for (; n < p->width; n++)
+		buf_addc(out, ' ');
+}
+
+int rule_format_output(const struct rule_info *info, const struct event *ev, struct buf *out)
+{
+	const struct rule *r = (const struct rule *)info;
+	struct eval e;
+
+	eval_init(&e, ev);
+	for (size_t i = 0; i < r->part_n && !out->failed; i++)
+		put_part(out, &e, &r->part[i]);
+	return out->failed ? -EMSGSIZE : 0;
+}
