@@ -11,6 +11,7 @@
  *     --watch        register as an existing cgroup; the command is moved in, no init
  *     --unprivileged drain from a forked child without any privilege
  *     --init-acts    the init calls unshare(CLONE_NEWUTS) itself, before and after the payload starts
+ *     --verbose      let libbpf talk
  *     --families     print families and features instead
  */
 #include <errno.h>
@@ -487,6 +488,8 @@ static void parse(int argc, char **argv, char ***ret_cmd)
 			opt.unprivileged = true;
 		else if (strcmp(argv[i], "--init-acts") == 0)
 			opt.init_acts = true;
+		else if (strcmp(argv[i], "--verbose") == 0)
+			opt.capture.quiet_libbpf = false;
 		else if (strcmp(argv[i], "--families") == 0)
 			opt.families = true;
 		else if (i + 1 < argc && strcmp(argv[i], "--cgroup") == 0)

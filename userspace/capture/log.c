@@ -68,7 +68,8 @@ static bool is_noise(const char *line)
 
 const char *libbpf_log_reason(void)
 {
-	char *line, *next, *last = NULL;
+	char *line, *next, *last = NULL, *prog = NULL;
+	int prog_n = 0;
 
 	reason[0] = '\0';
 	if (!text)
@@ -79,10 +80,16 @@ const char *libbpf_log_reason(void)
 			*next++ = '\0';
 		if (strncmp(line, "-- END PROG", 11) == 0 && last)
 			break;
+		if (strncmp(line, "libbpf: prog '", 14) == 0) {
+			prog = line + 14;
+			prog_n = (int)strcspn(prog, "'");
+		}
 		if (!is_noise(line))
 			last = line;
 	}
-	if (last)
+	if (last && prog)
+		snprintf(reason, sizeof(reason), "%.*s: %s", prog_n, prog, last);
+	else if (last)
 		snprintf(reason, sizeof(reason), "%s", last);
 	return reason;
 }
