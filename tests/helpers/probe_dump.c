@@ -336,20 +336,26 @@ static void print_end(struct capture *c)
 	fflush(stdout);
 }
 
-static void print_families(struct capture *c)
+static void print_features(void)
 {
-	struct capture_family_state fam[16];
 	struct capture_feature row[48];
-	size_t i, n = capture_families(c, fam, ARRAY_SIZE(fam));
+	size_t i, n;
 
-	for (i = 0; i < n; i++)
-		printf("{\"family\":\"%s\",\"hook\":\"%s\",\"ok\":%s,\"detail\":\"%s\"}\n",
-		       fam[i].name, fam[i].hook, fam[i].ok ? "true" : "false", fam[i].detail);
 	n = capture_features(row, ARRAY_SIZE(row));
 	for (i = 0; i < n; i++)
 		printf("{\"feature\":\"%s\",\"what\":\"%s\",\"ok\":%s,\"required\":%s,\"detail\":\"%s\"}\n",
 		       row[i].name, row[i].what, row[i].ok ? "true" : "false",
 		       row[i].required ? "true" : "false", row[i].detail);
+}
+
+static void print_families(struct capture *c)
+{
+	struct capture_family_state fam[16];
+	size_t i, n = capture_families(c, fam, ARRAY_SIZE(fam));
+
+	for (i = 0; i < n; i++)
+		printf("{\"family\":\"%s\",\"hook\":\"%s\",\"ok\":%s,\"detail\":\"%s\"}\n",
+		       fam[i].name, fam[i].hook, fam[i].ok ? "true" : "false", fam[i].detail);
 }
 
 /* ---- running the command ---- */
@@ -536,6 +542,8 @@ int main(int argc, char **argv)
 	char **cmd;
 
 	parse(argc, argv, &cmd);
+	if (opt.families)
+		print_features();
 	if (capture_open(&c, &opt.capture, &err) < 0) {
 		fprintf(stderr, "probe_dump: %s\n", err_text(&err));
 		return 3;
