@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two verifiers, written apart from each other, must agree on every bundle: tests/store/verify.py, which knows
+only FORMAT.md, and store_verify. The C side runs in batches: one process for many bundles."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+
+import verify as independent  # noqa: E402  (needs the path above)
+
+TOOL = os.path.join(os.environ.get("WARDER_BUILD") or os.path.join(ROOT, "build"), "tests", "helpers", "bundle")
+STATES = {0: "intact", 1: "altered", 2: "open", 3: "gaps", -1: "none"}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.mkdtemp(prefix="warder-verify-")
+        self.addCleanup(shutil.rmtree, self.tmp)
+        self.pending = []
+
+    def make(self, name, **options):
+        path = os.path.join(self.tmp, name)
+        os.mkdir(path)
+        subprocess.run([TOOL, "make", path] + ["%s=%s" % kv for kv in options.items()], check=True)
+        return path
+
+    def copy(self, path, name):
+        to = os.path.join(self.tmp, name)
+        shutil.copytree(path, to, symlinks=True)
+        return to
+
+    def expect(self, path, state=None):
+        self.pending.append((path, state))
+
+    def settle(self):
+        """Both verifiers over everything that is pending."""
+        run = subprocess.run([TOOL, "verify"] + [p for p, _ in self.pending], check=True, stdout=subprocess.PIPE)
+        ours = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual(len(ours), len(self.pending))
+        for (path, want), c in zip(self.pending, ours):
+            py = independent.verify(path)
+            where = "%s: C says %r, Python says %r" % (os.path.basename(path), c["text"], py["text"])
+            for key in ("state", "records", "frames", "gaps", "first_bad"):
+                self.assertEqual(c[key], py[key], "%s: %s" % (key, where))
+            if c["state"] in (0, 3):
+                self.assertEqual(c["head"], py["head"], where)
+            if want is not None:
+                self.assertEqual(STATES[c["state"]], want, where)
+        self.pending = []
+
+
+def read(path, name="events.0001.seg"):
+    with open(os.path.join(path, name), "rb") as f:
+        return f.read()
+
+
+def write(path, data, name="events.0001.seg"):
+    with open(os.path.join(path, name), "wb") as f:
+        f.write(data)
+
+
+def frames(data):
+    """Offsets of the frames, and the end."""
+    at, found = 192, []
+    while at < len(data):
+        found.append(at)
+        at += 128 + int.from_bytes(data[at + 24:at + 28], "little")
+    return found + [len(data)]
+
+
+class Shapes(Case):
+    def test_all_kinds_of_bundles(self):
+        self.expect(self.make("plain", records=100), "intact")
+        self.expect(self.make("empty", records=0), "intact")
+        self.expect(self.make("one", records=1), "intact")
+        self.expect(self.make("gaps", records=50, gaps=9), "gaps")
+        self.expect(self.make("segments", records=400, frame=7, segment=1500), "intact")
+        self.expect(self.make("open", records=40, seal=0), "open")
+        self.expect(self.make("open-segments", records=400, segment=1500, seal=0), "open")
+        self.expect(self.make("stored", records=3, big=700000), "intact")
+        self.expect(self.make("long-name", records=3, session="a" * 63), "intact")
+        nothing = os.path.join(self.tmp, "nothing")
+        os.mkdir(nothing)
+        self.expect(nothing, "none")
+        self.settle()
+
+    def test_command_line(self):
+        path = self.make("plain", records=5, gaps=1)
+        run = subprocess.run([sys.executable, os.path.join(HERE, "verify.py"), path], stdout=subprocess.PIPE)
+        self.assertEqual(run.returncode, 3)
+        self.assertIn(b"5 records", run.stdout)
+
+    def test_fallback_to_the_zstd_command(self):
+        if not shutil.which("zstd"):
+            self.skipTest("no zstd command")
+        path = self.make("plain", records=30)
+        saved, independent.ZSTD = independent.ZSTD, None
+        try:
+            self.assertEqual(independent.verify(path)["state"], 0)
+        finally:
+            independent.ZSTD = saved
+
+
+class Tampered(Case):
+    def setUp(self):
+        super().setUp()
+        self.good = self.make("good", records=60, frame=10)
+        self.data = read(self.good)
+        self.at = frames(self.data)
+
+    def variant(self, name, data, state):
+        path = self.copy(self.good, name)
+        write(path, data)
+        self.expect(path, state)
+
+    def test_frames(self):
+        d, at = self.data, self.at
+        cut = [d[a:b] for a, b in zip(at, at[1:])]
+        head = d[:at[0]]
+        self.variant("deleted", head + b"".join(cut[:2] + cut[3:]), "altered")
+        self.variant("swapped", head + b"".join(cut[:1] + [cut[2], cut[1]] + cut[3:]), "altered")
+        self.variant("twice", head + b"".join(cut[:2] + cut[1:]), "altered")
+        self.variant("sealed twice", d + cut[-1], "altered")
+        self.variant("appended frame", d + cut[0], "altered")
+        self.variant("appended byte", d + b"\0", "altered")
+        self.variant("appended torn frame", d + cut[0][:100], "altered")
+        self.variant("no seal", head + b"".join(cut[:-1]), "open")
+        self.variant("half the seal", d[:-100], "open")
+        self.variant("at a frame", head + b"".join(cut[:3]), "open")
+        self.variant("in a header", d[:at[3] + 60], "open")
+        self.variant("in the segment header", d[:100], "open")
+        self.variant("empty", b"", "open")
+        self.variant("no seal but a tail", head + b"".join(cut[:-1]) + b"x", "altered")
+        self.variant("no seal but padding", head + b"".join(cut[:-1]) + b"\0" * len(cut[-1]), "altered")
+        self.settle()
+
+    def test_segments(self):
+        many = self.make("many", records=400, frame=10, segment=1500)
+        other = self.make("other", records=400, frame=10, segment=1500, session="01JOTHER")
+        n = len([x for x in os.listdir(many) if x.endswith(".seg")])
+        self.assertGreater(n, 4)
+        last = "events.%04d.seg" % n
+        self.expect(many, "intact")
+
+        def edit(name, state, action):
+            path = self.copy(many, "many " + name)
+            action(path)
+            self.expect(path, state)
+
+        edit("first gone", "altered", lambda p: os.unlink(p + "/events.0001.seg"))
+        edit("middle gone", "altered", lambda p: os.unlink(p + "/events.0003.seg"))
+        edit("last gone", "open", lambda p: os.unlink(p + "/" + last))
+        edit("middle cut", "altered", lambda p: write(p, read(p, "events.0002.seg")[:-1], "events.0002.seg"))
+        edit("middle empty", "altered", lambda p: write(p, b"", "events.0002.seg"))
+        edit("extra", "altered", lambda p: shutil.copy(p + "/events.0002.seg", p + "/events.0090.seg"))
+        edit("foreign name", "altered", lambda p: write(p, b"", "events.x.seg"))
+        edit("number zero", "altered", lambda p: write(p, b"", "events.0000.seg"))
+        edit("other session", "altered", lambda p: write(p, read(other, "events.0002.seg"), "events.0002.seg"))
+        edit("swapped", "altered", lambda p: (os.rename(p + "/events.0002.seg", p + "/x"), os.rename(
+            p + "/events.0003.seg", p + "/events.0002.seg"), os.rename(p + "/x", p + "/events.0003.seg")))
+        edit("all gone", "altered", lambda p: [os.unlink("%s/events.%04d.seg" % (p, i + 1)) for i in range(n)])
+        edit("link", "altered", lambda p: (os.rename(p + "/events.0002.seg", p + "/x"),
+                                           os.symlink("x", p + "/events.0002.seg")))
+        edit("ignored files", "intact", lambda p: (write(p, b"x", "checkpoints.log"), write(p, b"x", "notes.txt")))
+        self.settle()
+
+    def test_manifest(self):
+        text = read(self.good, "manifest.json").decode()
+
+        def edit(name, state, new):
+            path = self.copy(self.good, "manifest " + name)
+            write(path, new.encode(), "manifest.json")
+            self.expect(path, state)
+
+        edit("records", "altered", text.replace('"records":60', '"records":61', 1))
+        edit("state", "altered", text.replace('"sealed"', '"open"', 1))
+        edit("session", "altered", text.replace("01JFIXTURE", "01JFIXTURF"))
+        edit("summary", "altered", text.replace('"exec":1', '"exec":2'))
+        edit("space", "altered", text + " ")
+        edit("empty", "altered", "")
+        path = self.copy(self.good, "manifest gone")
+        os.unlink(path + "/manifest.json")
+        self.expect(path, "altered")
+        path = self.copy(self.good, "manifest and seal gone")
+        os.unlink(path + "/manifest.json")
+        write(path, self.data[:self.at[-2]])
+        self.expect(path, "open")
+        self.settle()
+
+    def test_random_damage(self):
+        rng = random.Random(7)
+        for i in range(300):
+            d = bytearray(self.data)
+            kind = rng.randrange(4)
+            if kind == 0:
+                d[rng.randrange(len(d))] ^= 1 << rng.randrange(8)
+            elif kind == 1:
+                del d[rng.randrange(len(d)):]
+            elif kind == 2:
+                a = rng.randrange(len(d))
+                d[a:a] = rng.randbytes(1 + rng.randrange(200))
+            else:
+                a = rng.randrange(len(d))
+                del d[a:a + 1 + rng.randrange(300)]
+            self.variant("random %d" % i, bytes(d), "altered" if kind in (0, 2) else None)
+        self.settle()
+
+    def test_recomputed_by_somebody_who_knows_the_format(self):
+        """The seal's own numbers, with all checksums and hashes right again: nothing inside the bundle speaks
+        against it, which FORMAT.md section 8 admits; but one forgotten number does."""
+        seal_at = self.at[-2]
+
+        def reseal(name, state, offset, value):
+            d = bytearray(self.data)
+            d[seal_at + 128 + offset:seal_at + 128 + offset + 8] = value.to_bytes(8, "little")
+            crc = independent.crc32c(bytes(d[seal_at + 128:]))
+            d[seal_at + 28:seal_at + 32] = crc.to_bytes(4, "little")
+            crc = independent.crc32c(bytes(d[seal_at:seal_at + 124]))
+            d[seal_at + 124:seal_at + 128] = crc.to_bytes(4, "little")
+            self.variant(name, bytes(d), state)
+
+        reseal("same", "intact", 8, 60)
+        reseal("records", "altered", 8, 59)
+        reseal("frames", "altered", 16, 5)
+        reseal("gaps", "altered", 24, 1)
+        reseal("bytes", "altered", 32, 1)
+        reseal("when", "intact", 40, 1)
+        reseal("manifest length", "altered", 56, 1)
+        reseal("manifest hash", "altered", 64, 1)
+        reseal("reserved", "altered", 96, 1)
+        self.settle()
+
+
+if __name__ == "__main__":
+    unittest.main()
