@@ -55,7 +55,7 @@ int main(void)
 	rd_kafka_mock_cluster_t *cluster;
 	rd_kafka_t *rk;
 
-	rd_kafka_conf_set(conf, "log_level", "2", NULL, 0); /* "no bootstrap.servers": it is one */
+	rd_kafka_conf_set(conf, "log_level", "0", NULL, 0); /* "no bootstrap.servers": it is one */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 	if (!rk) {

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file sink as a process: a disk that is really full, log rotation, stdout and pipes, kill -9."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from feed import Feed, Journal, read_json_lines  # noqa: E402
+from warder import TestCase, need_root, wait_for  # noqa: E402
+
+
+class File(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.journal = Journal(self.path("journal"), "S1")
+        self.out = self.path("out.jsonl")
+
+    def feed(self, *options, prefix=(), out=None):
+        sink = ",".join(("file:" + (out or self.out), "name=f") + options)
+        feed = Feed(self.journal.path, self.tmp, "S1", sink, prefix=prefix)
+        self.addCleanup(feed.kill)
+        return feed
+
+    def ids(self, path=None):
+        return [r["id"] for r in read_json_lines(path or self.out)]
+
+    def test_whole_and_in_order(self):
+        self.journal.add(20000)
+        row = self.feed().drain()
+        self.assertEqual((row["acked"], row["poison"], row["errors"]), (20000, 0, 0))
+        self.assertEqual(self.ids(), self.journal.ids)
+
+    def test_full_disk(self):
+        need_root()
+        disk = self.path("disk")
+        os.mkdir(disk)
+        mount = "mount -t tmpfs -o size=1m none '%s' && exec \"$@\"" % disk
+        feed = self.feed(out=disk + "/out", prefix=("unshare", "-m", "sh", "-c", mount, "sh"))
+        self.journal.add(10000)
+        row = wait_for("the disk to fill", lambda: self.is_full(feed))
+        self.assertFalse(row["up"])
+        inside = "/proc/%d/root%s/out" % (feed.proc.pid, disk)
+        got = self.ids(inside)
+        self.assertEqual(got, self.journal.ids[:len(got)])
+        self.assertEqual(feed.status()["acked"], len(got))
+        # The operator moves the file away and makes room: what was in it plus what comes is all.
+        os.truncate(inside, 0)
+        os.unlink(inside)
+        subprocess.run(["nsenter", "-t", str(feed.proc.pid), "-m", "mount", "-o",
+                        "remount,size=64m", disk], check=True)
+        row = feed.drain()
+        self.assertTrue(row["up"])
+        self.assertEqual(got + self.ids(inside), self.journal.ids)
+
+    @staticmethod
+    def is_full(feed):
+        row = feed.status()
+        return row if "No space left" in row["text"] else None
+
+    def test_rotated(self):
+        self.journal.add(100)
+        feed = self.feed()
+        feed.drain()
+        os.rename(self.out, self.out + ".1")
+        self.journal.add(100)
+        feed.ask("reopen")
+        feed.drain()
+        self.assertEqual(self.ids(self.out + ".1") + self.ids(), self.journal.ids)
+
+    def test_two_writers_of_one_file(self):
+        other = Journal(self.path("other"), "S2")
+        feeds = [self.feed(), Feed(other.path, self.tmp, "S2", "file:" + self.out)]
+        self.addCleanup(feeds[1].kill)
+        for _ in range(20):
+            self.journal.add(500)
+            other.add(500)
+            for f in feeds:
+                f.status()
+        for f in feeds:
+            f.drain()
+        got = self.ids()
+        self.assertEqual([i for i in got if i.startswith("S1-")], self.journal.ids)
+        self.assertEqual([i for i in got if i.startswith("S2-")], other.ids)
+
+    def test_killed(self):
+        """Nothing is lost, no half line stays; what was not acknowledged comes again."""
+        for _ in range(5):
+            self.journal.add(5000)
+            feed = self.feed("sync=no")
+            feed.status()
+            wait_for("some progress", lambda: os.path.exists(self.out) and
+                     os.path.getsize(self.out) > 0)
+            feed.kill()
+        self.feed().drain()
+        seen = {}
+        for r in read_json_lines(self.out):
+            self.assertEqual(seen.setdefault(r["id"], r), r)
+        self.assertEqual(list(seen), self.journal.ids)
+
+    def test_slow_reader_on_stdout(self):
+        self.journal.add(3000)
+        read, write = os.pipe()
+        argv = Feed.argv(self.journal.path, self.tmp, "S1", "file:-")
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=write) as proc:
+            os.close(write)
+            with os.fdopen(read) as f:  # asks for no status: the answer would share the pipe
+                lines = [f.readline() for _ in range(3000)]
+                proc.stdin.close()
+                self.assertEqual(f.read(), "")
+        self.assertEqual([json.loads(x)["id"] for x in lines], self.journal.ids)
+
+
+if __name__ == "__main__":
+    unittest.main()
