@@ -114,12 +114,13 @@ $(BUILD)/gen/warder.skel.h: $(BUILD)/bpf/warder.bpf.o
 
 $(OBJS_capture): | $(BUILD)/gen/warder.skel.h
 
-# ---- the sandbox's pid 1: static, carried inside warder, run from a sealed memfd ----
+# ---- the sandbox's pid 1: static, without libc, carried inside warder, run from a sealed memfd ----
 INIT_SRCS := $(wildcard runtime/init/*.c)
 $(BUILD)/init: $(INIT_SRCS) $(wildcard runtime/init/*.h) $(BUILD)/stamp/cc
 	$(call say,INIT,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -fno-stack-protector -static \
-		-Wl,--gc-sections -ffunction-sections -s -o $@ $(INIT_SRCS)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -ffreestanding -fno-builtin \
+		-fno-stack-protector -fno-pie -no-pie -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -nostdlib \
+		-static -Wl,--build-id=none -Wl,-z,noexecstack -s -o $@ $(INIT_SRCS)
 
 $(BUILD)/gen/init_blob.S: $(BUILD)/init
 	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl init_blob, init_blob_end' \

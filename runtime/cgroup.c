@@ -26,7 +26,7 @@ void cgroup_none(struct cgroup *c)
 {
 	*c = (struct cgroup){ .leaf = -1, .kill = -1, .freeze = -1, .events = -1 };
 	for (int i = 0; i < CONTROLLER_COUNT; i++)
-		c->v1_fd[i] = c->v1_procs[i] = -1;
+		c->v1_fd[i] = c->v1_tasks[i] = -1;
 }
 
 static void close_one(int *fd)
@@ -117,8 +117,8 @@ static int v1_make(struct cgroup *c, const struct host *h, int i, const char *se
 	}
 	c->v1_fd[i] = open_dir(c->v1[i]);
 	if (c->v1_fd[i] >= 0)
-		c->v1_procs[i] = openat(c->v1_fd[i], "cgroup.procs", O_WRONLY | O_CLOEXEC);
-	if (c->v1_procs[i] < 0)
+		c->v1_tasks[i] = openat(c->v1_fd[i], "tasks", O_WRONLY | O_CLOEXEC);
+	if (c->v1_tasks[i] < 0)
 		return err_set(err, errno, "cgroup '%s': %m", c->v1[i]);
 	c->where[i] = CONTROLLER_V1;
 	return 0;
@@ -301,14 +301,17 @@ int cgroup_kill_now(struct cgroup *c)
 	return kill_each(c);
 }
 
-int cgroup_kill(struct cgroup *c, int timeout_ms)
+int cgroup_kill(struct cgroup *c, int leader, int timeout_ms)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * NSEC_PER_MSEC;
 
 	if (c->leaf < 0)
 		return 0;
 	for (;;) {
-		struct pollfd pfd = { .fd = c->events, .events = POLLPRI };
+		/* The leader's end wakes us at once; the cgroup's event comes by a kernel worker,
+		 * which a busy host may run milliseconds later. */
+		struct pollfd pfd[] = { { .fd = c->events, .events = POLLPRI },
+					{ .fd = leader, .events = POLLIN } };
 		uint64_t now;
 		int r;
 
@@ -322,7 +325,9 @@ int cgroup_kill(struct cgroup *c, int timeout_ms)
 			return -ETIMEDOUT;
 		/* A change between the read and the poll is not lost; the short wait covers a
 		 * fork that was in flight when kill was written. */
-		poll(&pfd, 1, (int)MIN((end - now) / NSEC_PER_MSEC + 1, 50));
+		poll(pfd, 2, (int)MIN((end - now) / NSEC_PER_MSEC + 1, 50));
+		if (pfd[1].revents)
+			leader = -1;
 	}
 }
 
@@ -352,7 +357,7 @@ void cgroup_close(struct cgroup *c)
 {
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
 		close_one(&c->v1_fd[i]);
-		close_one(&c->v1_procs[i]);
+		close_one(&c->v1_tasks[i]);
 	}
 	close_one(&c->kill);
 	close_one(&c->freeze);

@@ -28,7 +28,7 @@ struct cgroup {
 	enum controller_where where[CONTROLLER_COUNT]; /* as it turned out */
 	char v1[CONTROLLER_COUNT][CGROUP_PATH_MAX];
 	int v1_fd[CONTROLLER_COUNT];	/* directory; -1 */
-	int v1_procs[CONTROLLER_COUNT]; /* cgroup.procs for the child to join; -1 */
+	int v1_tasks[CONTROLLER_COUNT]; /* for the set-up task to join; -1 */
 };
 
 struct cgroup_usage {
@@ -41,8 +41,9 @@ void cgroup_none(struct cgroup *c);
  * cannot be had is left out and shows in c->where. */
 int cgroup_create(struct cgroup *c, const struct host *h, const char *session,
 		  const struct sandbox_limits *l, struct err *err);
-/* Kills all members and waits until none is left. -ETIMEDOUT, -errno. */
-int cgroup_kill(struct cgroup *c, int timeout_ms);
+/* Kills all members and waits until none is left. `leader`: pidfd whose end takes the others along, or
+ * -1. -ETIMEDOUT, -errno. */
+int cgroup_kill(struct cgroup *c, int leader, int timeout_ms);
 /* Kills only. */
 int cgroup_kill_now(struct cgroup *c);
 bool cgroup_is_populated(const struct cgroup *c);

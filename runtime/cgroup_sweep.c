@@ -68,7 +68,7 @@ static int sweep_leaf(int parent, const char *v2, const char *session)
 	c.events = openat(c.leaf, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	if (c.freeze >= 0) /* a frozen sandbox whose warder died */
 		(void)!pwrite(c.freeze, "0", 1, 0);
-	r = cgroup_kill(&c, SWEEP_MS);
+	r = cgroup_kill(&c, -1, SWEEP_MS);
 	if (r == 0)
 		sweep_v1_all(c.leaf, session, end);
 	if (r == 0)

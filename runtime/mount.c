@@ -100,11 +100,39 @@ static int target_open(struct setup *s, const char *path, bool dir, bool make)
 	return at;
 }
 
-/* Hangs the mount `fd` at `path` inside. Closes nothing. */
-static int attach(struct setup *s, int fd, const char *path, bool dir)
+/* Makes `path` of our own root, in one call where its parent exists. These are names of the plan, in a
+ * file system that nobody else has seen yet: no link of a stranger can be on the way. */
+static int point_make(struct setup *s, const char *path, bool dir)
 {
-	auto_close int target = target_open(s, path, dir, true);
+	int r = dir ? mkdirat(s->root, path + 1, 0755)
+		    : mknodat(s->root, path + 1, S_IFREG | 0644, 0);
 
+	if (r == 0 || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	r = target_open(s, path, dir, true);
+	if (r < 0)
+		return r;
+	close(r);
+	return 0;
+}
+
+/* Hangs the mount `fd` at the target. Closes nothing. */
+static int attach(struct setup *s, int fd, const struct root_op *op, bool dir)
+{
+	auto_close int target = -1;
+	int r;
+
+	if (!op->foreign) {
+		r = point_make(s, op->target, dir);
+		if (r < 0)
+			return r;
+		return move_mount(fd, "", s->root, op->target + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0
+			       ? -errno
+			       : 0;
+	}
+	target = target_open(s, op->target, dir, true);
 	if (target < 0)
 		return take_fd(target);
 	if (move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
@@ -112,8 +140,8 @@ static int attach(struct setup *s, int fd, const char *path, bool dir)
 	return 0;
 }
 
-/* Parent directory of `path` inside, and the last component. */
-static int parent_open(struct setup *s, const char *path, const char **ret_name)
+/* The directory that holds `path` inside. */
+static int parent_make(struct setup *s, const char *path)
 {
 	char dir[HOST_PATH_MAX];
 	const char *slash = strrchr(path, '/');
@@ -122,44 +150,38 @@ static int parent_open(struct setup *s, const char *path, const char **ret_name)
 		return -EINVAL;
 	memcpy(dir, path, (size_t)(slash - path));
 	dir[slash - path] = 0;
-	*ret_name = slash + 1;
-	return target_open(s, dir, true, true);
+	return point_make(s, dir, true);
 }
 
 static int do_dir(struct setup *s, const struct root_op *op, size_t i)
 {
-	int fd = target_open(s, op->target, true, true);
-
 	(void)i;
-	if (fd < 0)
-		return fd;
-	close(fd);
-	return 0;
+	return point_make(s, op->target, true);
 }
 
 static int do_link(struct setup *s, const struct root_op *op, size_t i)
 {
-	const char *name;
-	auto_close int at = parent_open(s, op->target, &name);
+	int r;
 
 	(void)i;
-	if (at < 0)
-		return take_fd(at);
-	return symlinkat(op->source, at, name) < 0 ? -errno : 0;
+	if (symlinkat(op->source, s->root, op->target + 1) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	r = parent_make(s, op->target);
+	if (r < 0)
+		return r;
+	return symlinkat(op->source, s->root, op->target + 1) < 0 ? -errno : 0;
 }
 
 static int do_file(struct setup *s, const struct root_op *op, size_t i)
 {
-	const char *name;
-	auto_close int at = parent_open(s, op->target, &name);
-	auto_close int fd = -1;
+	auto_close int fd = openat(s->root, op->target + 1,
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	size_t n = strlen(op->source);
 	ssize_t w;
 
 	(void)i;
-	if (at < 0)
-		return take_fd(at);
-	fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
 		return -errno;
 	w = write(fd, op->source, n);
@@ -168,32 +190,72 @@ static int do_file(struct setup *s, const struct root_op *op, size_t i)
 	return (size_t)w == n ? 0 : -ENOSPC;
 }
 
+/* A small file of the host, as it is now. */
+static int do_copy(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int src = open(op->source, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	auto_close int dst = -1;
+	char text[PLAN_COPY_MAX];
+	ssize_t n;
+
+	(void)i;
+	if (src < 0)
+		return errno == ENOENT ? 0 : -errno;
+	n = read(src, text, sizeof(text));
+	if (n < 0)
+		return -errno;
+	dst = openat(s->root, op->target + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		     0644);
+	if (dst < 0 && errno == ENOENT) {
+		int r = parent_make(s, op->target);
+
+		if (r < 0)
+			return r;
+		dst = openat(s->root, op->target + 1,
+			     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	}
+	if (dst < 0)
+		return -errno;
+	return write(dst, text, (size_t)n) == n ? 0 : -ENOSPC;
+}
+
 static unsigned long bind_attrs(const struct root_op *op)
 {
 	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (op->writable ? 0 : MOUNT_ATTR_RDONLY) |
 	       (op->exec ? 0 : MOUNT_ATTR_NOEXEC);
 }
 
-static int bind_clone(const struct root_op *op, int ids)
+/* A clone of the source's mount, checked to be what the plan saw. The operator's path was resolved
+ * when the plan was made, so a link on it now is somebody's trick. */
+static int source_clone(const struct root_op *op)
 {
-	struct mount_attr attr = { .attr_set = bind_attrs(op) };
-	/* The system's own files may be links on the way (/etc/resolv.conf); the operator's path
-	 * was resolved when the plan was made. */
-	uint64_t resolve = op->optional ? 0 : RESOLVE_NO_SYMLINKS;
+	const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
 	auto_close int src = -1;
 	auto_close int fd = -1;
 	struct stat st;
 
-	src = sys_openat2(AT_FDCWD, op->source, O_PATH, resolve);
-	if (src < 0)
+	if (op->foreign) {
+		src = sys_openat2(AT_FDCWD, op->source, O_PATH, RESOLVE_NO_SYMLINKS);
+		if (src < 0)
+			return -errno;
+		fd = open_tree(src, "", flags | AT_EMPTY_PATH);
+	} else {
+		fd = open_tree(AT_FDCWD, op->source, flags);
+	}
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (fstat(src, &st) < 0)
-		return -errno;
-	if (op->is_dir != !!S_ISDIR(st.st_mode) || (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)))
-		return -ESTALE; /* not what the plan saw */
-	fd = open_tree(src, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+	if (op->is_dir ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
+		return -ESTALE;
+	return take_fd(fd);
+}
+
+static int bind_clone(const struct root_op *op, int ids)
+{
+	struct mount_attr attr = { .attr_set = bind_attrs(op) };
+	auto_close int fd = source_clone(op);
+
 	if (fd < 0)
-		return -errno;
+		return take_fd(fd);
 	if (ids >= 0) {
 		attr.attr_set |= MOUNT_ATTR_IDMAP;
 		attr.userns_fd = (uint64_t)ids;
@@ -211,7 +273,7 @@ static int do_bind(struct setup *s, const struct root_op *op, size_t i)
 		return 0;
 	if (fd < 0)
 		return take_fd(fd);
-	return attach(s, fd, op->target, op->is_dir);
+	return attach(s, fd, op, op->is_dir);
 }
 
 static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
@@ -224,7 +286,7 @@ static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
 		return take_fd(fd);
 	if (fchownat(fd, "", s->host_id, s->host_id, AT_EMPTY_PATH) < 0)
 		return -errno;
-	return attach(s, fd, op->target, true);
+	return attach(s, fd, op, true);
 }
 
 static int do_scratch(struct setup *s, const struct root_op *op, size_t i)
@@ -245,28 +307,52 @@ static int do_scratch(struct setup *s, const struct root_op *op, size_t i)
 	if (fd < 0)
 		return -errno;
 	r = op->exec ? 0 : sys_mount_attr(fd, 0, MOUNT_ATTR_NOEXEC, 0);
-	return r < 0 ? r : attach(s, fd, op->target, true);
+	return r < 0 ? r : attach(s, fd, op, true);
 }
 
 /* The host's node, after a look that it is what its name says. */
-static int do_device(struct setup *s, const struct root_op *op, size_t i)
+static int device_bind(struct setup *s, const struct root_op *op)
 {
-	auto_close int src = sys_openat2(AT_FDCWD, op->source, O_PATH, RESOLVE_NO_SYMLINKS);
-	auto_close int fd = -1;
+	auto_close int fd = open_tree(AT_FDCWD, op->source,
+				      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	struct stat st;
 	int r;
 
-	(void)i;
-	if (src < 0 || fstat(src, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISCHR(st.st_mode) || major(st.st_rdev) != op->dev_major ||
 	    minor(st.st_rdev) != op->dev_minor)
 		return -ENODEV;
-	fd = open_tree(src, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	r = sys_mount_attr(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, MOUNT_ATTR_RDONLY);
+	return r < 0 ? r : attach(s, fd, op, false);
+}
+
+static int do_device(struct setup *s, const struct root_op *op, size_t i)
+{
+	(void)i;
+	if (mknodat(s->root, op->target + 1, S_IFCHR | 0666,
+		    makedev(op->dev_major, op->dev_minor)) == 0)
+		return 0;
+	return errno == EPERM ? device_bind(s, op) : -errno;
+}
+
+/* Device nodes work in this mount of the directory only: all file systems around it are nodev. */
+static int do_dev(struct setup *s, const struct root_op *op, size_t i)
+{
+	auto_close int fd = open_tree(s->root, op->target + 1,
+				      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	int r;
+
+	(void)i;
 	if (fd < 0)
 		return -errno;
-	r = sys_mount_attr(fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, MOUNT_ATTR_RDONLY);
-	return r < 0 ? r : attach(s, fd, op->target, false);
+	r = sys_mount_attr(fd, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+			   MOUNT_ATTR_NODEV);
+	if (r < 0)
+		return r;
+	if (move_mount(fd, "", s->root, op->target + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
 }
 
 static int do_proc(struct setup *s, const struct root_op *op, size_t i)
@@ -277,7 +363,7 @@ static int do_proc(struct setup *s, const struct root_op *op, size_t i)
 	(void)i;
 	if (fd < 0)
 		return take_fd(fd);
-	return attach(s, fd, op->target, true);
+	return attach(s, fd, op, true);
 }
 
 /* An object of /proc itself: reached without links and without leaving that mount. What is there
@@ -285,19 +371,28 @@ static int do_proc(struct setup *s, const struct root_op *op, size_t i)
  * CVE-2025-31133 and its sisters). */
 static int proc_open(struct setup *s, const char *name)
 {
-	auto_close int proc = sys_openat2(s->root, "proc", O_PATH | O_DIRECTORY,
-					  RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	struct statfs fs;
 	int fd;
 
-	if (proc < 0)
-		return -errno;
-	if (fstatfs(proc, &fs) < 0)
-		return -errno;
-	if (fs.f_type != PROC_SUPER_MAGIC)
-		return -ENOTDIR;
-	fd = sys_openat2(proc, name, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+	if (s->proc < 0) {
+		s->proc = sys_openat2(s->root, "proc", O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+		if (s->proc < 0)
+			return -errno;
+		if (fstatfs(s->proc, &fs) < 0)
+			return -errno;
+		if (fs.f_type != PROC_SUPER_MAGIC)
+			return -ENOTDIR;
+	}
+	fd = sys_openat2(s->proc, name, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 	return fd < 0 ? -errno : fd;
+}
+
+/* Hangs `fd` over an object of /proc that proc_open found. */
+static int cover(int fd, int target)
+{
+	return move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
+		       ? -errno
+		       : 0;
 }
 
 /* An empty file and an empty directory without any permission, in no directory. */
@@ -310,12 +405,12 @@ static int masks_make(struct setup *s)
 	return s->mask_file < 0 || s->mask_dir < 0 ? -errno : 0;
 }
 
+/* The mask has no permissions and belongs to the host's root, so no mount flag is needed on it. */
 static int do_proc_mask(struct setup *s, const struct root_op *op, size_t i)
 {
 	auto_close int target = proc_open(s, op->source);
 	auto_close int fd = -1;
 	struct stat st;
-	int r;
 
 	(void)i;
 	if (target == -ENOENT)
@@ -326,16 +421,7 @@ static int do_proc_mask(struct setup *s, const struct root_op *op, size_t i)
 		return -errno;
 	fd = open_tree(S_ISDIR(st.st_mode) ? s->mask_dir : s->mask_file, "",
 		       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-	if (fd < 0)
-		return -errno;
-	r = sys_mount_attr(
-		fd, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-		0);
-	if (r < 0)
-		return r;
-	return move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
-		       ? -errno
-		       : 0;
+	return fd < 0 ? -errno : cover(fd, target);
 }
 
 static int do_proc_ro(struct setup *s, const struct root_op *op, size_t i)
@@ -353,11 +439,7 @@ static int do_proc_ro(struct setup *s, const struct root_op *op, size_t i)
 	if (fd < 0)
 		return -errno;
 	r = sys_mount_attr(fd, 0, MOUNT_ATTR_RDONLY, 0);
-	if (r < 0)
-		return r;
-	return move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0
-		       ? -errno
-		       : 0;
+	return r < 0 ? r : cover(fd, target);
 }
 
 static int do_devpts(struct setup *s, const struct root_op *op, size_t i)
@@ -371,14 +453,23 @@ static int do_devpts(struct setup *s, const struct root_op *op, size_t i)
 	(void)i;
 	if (fd < 0)
 		return take_fd(fd);
-	return attach(s, fd, op->target, true);
+	return attach(s, fd, op, true);
 }
 
 static int (*const apply[ROOT_KIND_COUNT])(struct setup *, const struct root_op *, size_t) = {
-	[ROOT_DIR] = do_dir,	     [ROOT_LINK] = do_link,	[ROOT_FILE] = do_file,
-	[ROOT_BIND] = do_bind,	     [ROOT_TMPFS] = do_tmpfs,	[ROOT_SCRATCH] = do_scratch,
-	[ROOT_DEVICE] = do_device,   [ROOT_PROC] = do_proc,	[ROOT_PROC_MASK] = do_proc_mask,
-	[ROOT_PROC_RO] = do_proc_ro, [ROOT_DEVPTS] = do_devpts,
+	[ROOT_DIR] = do_dir,
+	[ROOT_LINK] = do_link,
+	[ROOT_FILE] = do_file,
+	[ROOT_COPY] = do_copy,
+	[ROOT_BIND] = do_bind,
+	[ROOT_TMPFS] = do_tmpfs,
+	[ROOT_SCRATCH] = do_scratch,
+	[ROOT_DEV] = do_dev,
+	[ROOT_DEVICE] = do_device,
+	[ROOT_PROC] = do_proc,
+	[ROOT_PROC_MASK] = do_proc_mask,
+	[ROOT_PROC_RO] = do_proc_ro,
+	[ROOT_DEVPTS] = do_devpts,
 };
 
 /* The new root is mounted over the old one of this namespace only. */

@@ -23,7 +23,8 @@
 #include "userspace/base/fd.h"
 
 #define START_MS	10000 /* a set-up that takes longer hangs in a dead file system */
-#define FRAMES_PER_TURN 64    /* a hostile init must not keep us busy */
+#define OOM_SCORE	"500"
+#define FRAMES_PER_TURN 64 /* a hostile init must not keep us busy */
 
 extern const char init_blob[], init_blob_end[];
 
@@ -283,6 +284,21 @@ static int clone_setup(struct sandbox *s, struct setup *t, struct err *err)
 	return 0;
 }
 
+/* Should the host as a whole run out of memory, a sandbox goes first. Written here, while the set-up
+ * task is busy, and before it can be answered. */
+static int oom_score(const struct sandbox *s, struct err *err)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)s->pid);
+	r = file_write_at(AT_FDCWD, path, OOM_SCORE);
+	/* Already ended: follow_setup has the better story. */
+	if (r < 0 && r != -ENOENT && r != -ESRCH)
+		return err_set(err, -r, "sandbox set-up: '%s': %m", path);
+	return 0;
+}
+
 static void reap(struct sandbox *s)
 {
 	siginfo_t si;
@@ -310,9 +326,10 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		.config = -1,
 		.stdio = { stdio[0], stdio[1], stdio[2] },
 		.scratch = -1,
+		.proc = -1,
 	};
 
-	memcpy(t.v1_procs, s->cgroup.v1_procs, sizeof(t.v1_procs));
+	memcpy(t.v1_tasks, s->cgroup.v1_tasks, sizeof(t.v1_tasks));
 	r = mount_ids(s, &t, err);
 	if (r == 0)
 		r = config_memfd(s->plan, &t.config, err);
@@ -331,6 +348,8 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 	r = clone_setup(s, &t, err);
 	close(pair[1]);
 	setup_close(&t);
+	if (r == 0)
+		r = oom_score(s, err);
 	if (r == 0)
 		r = follow_setup(s, err);
 	return r;

@@ -2,20 +2,23 @@
 #include "runtime/plan.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/backend.h"
 #include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
 
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
 #define MIB ((uint64_t)1 << 20)
 
-#define MEMORY_MIN (8 * MIB) /* below it not even init and a shell start */
-#define PIDS_MIN   2	     /* init and the payload */
-#define NOFILE_MIN 16
-#define ARENA_MAX  (PLAN_ARGS_MAX + (size_t)PLAN_ARGC_MAX * sizeof(char *) * 2 + (1u << 20))
+#define HOST_FRESH_NS (10 * NSEC_PER_SEC)
+#define MEMORY_MIN    (8 * MIB) /* below it not even init and a shell start */
+#define PIDS_MIN      2		/* init and the payload */
+#define NOFILE_MIN    16
+#define ARENA_MAX     (PLAN_ARGS_MAX + (size_t)PLAN_ARGC_MAX * sizeof(char *) * 2 + (1u << 20))
 
 /* Sizes that hold ordinary builds and test suites, and no more: raising one is an option away, a
  * host that swaps itself to death is not. No time limit, since only the operator knows one. */
@@ -262,11 +265,23 @@ int plan_build(struct sandbox_plan **ret, const struct sandbox_spec *spec, const
 	return 0;
 }
 
+/* An agent makes many plans a second, and a host's hierarchies do not come and go: ask anew only
+ * after a while. */
 int sandbox_plan_new(struct sandbox_plan **ret, const struct sandbox_spec *spec, struct err *err)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct host known;
+	static uint64_t asked;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct host host;
 
-	host_probe(&host);
+	pthread_mutex_lock(&lock);
+	if (!asked || now - asked > HOST_FRESH_NS) {
+		host_probe(&known);
+		asked = now;
+	}
+	host = known;
+	pthread_mutex_unlock(&lock);
 	return plan_build(ret, spec, &host, err);
 }
 

@@ -14,6 +14,8 @@
 #define PLAN_ARGS_MAX	  (1u << 21) /* bytes of argv and environment together */
 #define PLAN_ARGC_MAX	  65536
 
+#define PLAN_COPY_MAX 16384 /* a larger file is bound: a mount costs as much as copying this */
+
 #define PLAN_INNER_ID  1000	   /* uid and gid of the payload as it sees itself */
 #define PLAN_HOST_IDS  0x70000000u /* block of host ids that no account may use */
 #define PLAN_HOST_MASK 0x0fffffffu
@@ -22,10 +24,12 @@ enum root_kind {
 	ROOT_DIR,     /* directory in the root tmpfs */
 	ROOT_LINK,    /* symbolic link to `source` */
 	ROOT_FILE,    /* file with the text `source` */
+	ROOT_COPY,    /* file with what the host's small file `source` holds */
 	ROOT_BIND,    /* host path `source` */
 	ROOT_TMPFS,   /* file system of its own, `size` bytes */
 	ROOT_SCRATCH, /* directory of the shared scratch file system */
-	ROOT_DEVICE,  /* host device node, checked against dev_major:dev_minor */
+	ROOT_DEV,     /* the directory of device nodes, a mount of its own */
+	ROOT_DEVICE,  /* character device dev_major:dev_minor */
 	ROOT_PROC,
 	ROOT_PROC_MASK, /* hide a file or directory of /proc */
 	ROOT_PROC_RO,	/* make a directory of /proc read-only */
@@ -46,6 +50,7 @@ struct root_op {
 	bool writable;	/* Landlock lets the payload write below */
 	bool exec;	/* programs may be started from here */
 	bool ids;	/* ROOT_BIND: id-mapped, so that its owner's files are the payload's */
+	bool foreign;	/* the operator's: paths may be hostile */
 	bool optional;	/* absent at apply time is no error */
 	uint32_t owner; /* ids: owner of the source on disk */
 	uint32_t group;

@@ -92,7 +92,7 @@ int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bo
 	if (!op)
 		return err_set(err, ENOSPC, "bind '%s': no room left in the plan", source);
 	op->is_dir = S_ISDIR(st.st_mode);
-	op->exec = true;
+	op->exec = op->foreign = true;
 	op->writable = writable;
 	op->owner = st.st_uid;
 	op->group = st.st_gid;

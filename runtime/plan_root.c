@@ -14,30 +14,22 @@
 #include "userspace/base/auto.h"
 
 const char *const root_kind_names[ROOT_KIND_COUNT] = {
-	[ROOT_DIR] = "dir",	    [ROOT_LINK] = "link",     [ROOT_FILE] = "file",
-	[ROOT_BIND] = "bind",	    [ROOT_TMPFS] = "tmpfs",   [ROOT_SCRATCH] = "scratch",
-	[ROOT_DEVICE] = "device",   [ROOT_PROC] = "proc",     [ROOT_PROC_MASK] = "mask",
-	[ROOT_PROC_RO] = "proc-ro", [ROOT_DEVPTS] = "devpts",
+	[ROOT_DIR] = "dir",	    [ROOT_LINK] = "link",      [ROOT_FILE] = "file",
+	[ROOT_COPY] = "copy",	    [ROOT_BIND] = "bind",      [ROOT_TMPFS] = "tmpfs",
+	[ROOT_SCRATCH] = "scratch", [ROOT_DEV] = "dev",	       [ROOT_DEVICE] = "device",
+	[ROOT_PROC] = "proc",	    [ROOT_PROC_MASK] = "mask", [ROOT_PROC_RO] = "proc-ro",
+	[ROOT_DEVPTS] = "devpts",
 };
 
 /* Links into /usr where the host merged them, directories of the host where it did not. */
 static const char *const usr_merge[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
 
+/* Each is work at every start: what programs miss, not what there is. */
 static const char *const etc_files[] = {
-	"ld.so.cache",	   "ld.so.conf",      "ld.so.conf.d",
-	"ssl/certs",	   "ssl/openssl.cnf", "pki/tls",
-	"pki/ca-trust",	   "ca-certificates", "alternatives",
-	"localtime",	   "timezone",	      "mime.types",
-	"protocols",	   "services",	      "networks",
-	"os-release",	   "debian_version",  "lsb-release",
-	"gai.conf",	   "fonts",	      "perl",
-	"terminfo",	   "inputrc",	      "bash.bashrc",
-	"profile.d",	   "python3",	      "python3.11",
-	"python3.12",	   "python3.13",      "java-11-openjdk",
-	"java-17-openjdk", "java-21-openjdk", "magic",
-	"magic.mime",	   "ethertypes",      "rpc",
-	"shells",	   "environment.d",   "nodejs",
-	"gnutls",
+	"ld.so.cache", "ssl/certs",    "ssl/openssl.cnf", "pki/tls",	     "pki/ca-trust",
+	"localtime",   "mime.types",   "protocols",	  "services",	     "os-release",
+	"fonts",       "perl",	       "python3",	  "python3.11",	     "python3.12",
+	"python3.13",  "alternatives", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
 };
 
 static const struct {
@@ -68,13 +60,11 @@ static const struct {
 	{ "/dev/ptmx", "pts/ptmx" },
 };
 
-/* Kernel memory, keys, timers of others, and what makes the host act. */
+/* Kernel memory, keys and timers of others, and what makes the host act. What only the host's root
+ * may open anyway is here where a mistake elsewhere would be expensive. */
 static const char *const proc_masks[] = {
-	"kcore",      "keys",	    "key-users",   "timer_list",    "sysrq-trigger",
-	"kpagecount", "kpageflags", "kpagecgroup", "latency_stats", "sched_debug",
-	"interrupts", "kmsg",	    "kallsyms",	   "slabinfo",	    "vmallocinfo",
-	"acpi",	      "scsi",	    "asound",	   "driver",	    "mtrr",
-	"config.gz",  "schedstat",  "iomem",	   "ioports",	    "modules",
+	"kcore",       "keys",	     "key-users", "timer_list", "sysrq-trigger", "latency_stats",
+	"sched_debug", "interrupts", "acpi",	  "asound",	"scsi",
 };
 
 static const char *const proc_ro[] = { "sys", "irq", "bus", "fs" };
@@ -136,7 +126,9 @@ static int add_as_is(struct sandbox_plan *p, const char *path, bool exec, struct
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return err_set(err, EINVAL, "'%s' is neither file nor directory: not shared", path);
-	op = plan_root_add(p, ROOT_BIND, path, path);
+	op = plan_root_add(
+		p, S_ISREG(st.st_mode) && st.st_size <= PLAN_COPY_MAX ? ROOT_COPY : ROOT_BIND, path,
+		path);
 	if (!op)
 		return full(err);
 	op->is_dir = S_ISDIR(st.st_mode);
@@ -209,7 +201,11 @@ static int add_dev(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(dev_links); i++)
 		if (!plan_root_add(p, ROOT_LINK, dev_links[i].target, dev_links[i].to))
 			return full(err);
-	if (!plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
+	/* Points for what is mounted later, since /dev is read-only then. */
+	if (!plan_root_add(p, ROOT_DIR, "/dev/pts", NULL) ||
+	    !plan_root_add(p, ROOT_DIR, "/dev/shm", NULL) ||
+	    !plan_root_add(p, ROOT_DEV, "/dev", NULL) ||
+	    !plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
 		return full(err);
 	p->root[p->root_n - 1].writable = true;
 	return 0;

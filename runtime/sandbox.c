@@ -74,7 +74,7 @@ int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err)
 		return err_set(err, EALREADY, "sandbox '%s' was started before", s->plan->session);
 	r = s->plan->backend->start(s, stdio, err);
 	if (r < 0) {
-		cgroup_kill(&s->cgroup, FREE_KILL_MS);
+		cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
 		s->plan->backend->done(s);
 		s->stage = STAGE_DEAD;
 		return r;
@@ -109,7 +109,7 @@ int sandbox_kill(struct sandbox *s, int timeout_ms)
 	/* What the payload said of its end before the kill still counts. */
 	if (s->stage == STAGE_RUNNING && s->plan->backend->dispatch(s) == SANDBOX_EXITED)
 		s->stage = STAGE_EXITED;
-	return cgroup_kill(&s->cgroup, timeout_ms);
+	return cgroup_kill(&s->cgroup, s->pidfd, timeout_ms);
 }
 
 void sandbox_result(struct sandbox *s, struct sandbox_result *ret)
@@ -132,7 +132,7 @@ void sandbox_free(struct sandbox *s)
 {
 	if (!s)
 		return;
-	cgroup_kill(&s->cgroup, FREE_KILL_MS);
+	cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
 	if (s->stage != STAGE_CREATED && s->stage != STAGE_DEAD)
 		s->plan->backend->done(s);
 	cgroup_remove(&s->cgroup);

@@ -23,35 +23,18 @@ void setup_at(struct setup *s, const char *what)
 	s->at[n] = 0;
 }
 
-/* v1 has no clone-into: joining must come before anything that costs memory or processes. */
+/* v1 has no clone-into: joining must come before anything that costs memory or processes. By `tasks`:
+ * a thread that moves itself needs no global lock, while cgroup.procs waits for a grace period of
+ * all CPUs, several milliseconds. There is only this one thread. */
 static int join_v1(struct setup *s)
 {
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
-		if (s->v1_procs[i] < 0)
+		if (s->v1_tasks[i] < 0)
 			continue;
 		setup_at(s, controller_names[i]);
-		if (write(s->v1_procs[i], "0", 1) != 1)
+		if (write(s->v1_tasks[i], "0", 1) != 1)
 			return -errno;
 	}
-	return 0;
-}
-
-/* A host process that the kernel prefers to kill, should the host as a whole run out of memory. */
-static int set_oom_score(struct setup *s)
-{
-	int fd;
-
-	setup_at(s, "/proc/self/oom_score_adj");
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, "500", 3) != 3) {
-		int r = -errno;
-
-		close(fd);
-		return r;
-	}
-	close(fd);
 	return 0;
 }
 
@@ -129,7 +112,6 @@ static const struct {
 	int (*run)(struct setup *s);
 } steps[] = {
 	{ "cgroup", join_v1 },
-	{ "oom score", set_oom_score },
 	{ "network", setup_net },
 	{ "host name", set_hostname },
 	{ "root", setup_root },

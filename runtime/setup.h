@@ -15,10 +15,11 @@ struct setup {
 	int init;   /* memfd of init's program */
 	int config; /* memfd of struct init_config */
 	int stdio[3];
-	int v1_procs[CONTROLLER_COUNT];
+	int v1_tasks[CONTROLLER_COUNT];
 	int ids[PLAN_ROOT_MAX]; /* user namespace for an id-mapped bind; -1 */
 
 	int root;    /* the new root's mount */
+	int proc;    /* the new /proc */
 	int scratch; /* the scratch file system */
 	int mask_file, mask_dir;
 	int proc_sys;		/* the host's /proc/sys, which follows our namespaces */

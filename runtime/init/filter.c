@@ -6,8 +6,8 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "runtime/init/sys.h"
 
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
@@ -20,30 +20,27 @@
 #define LOAD(member) \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, member))
 #define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
-#define ALLOW(name)    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
+#define ALLOW(name) \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
 
 int init_filter_install(void)
 {
-	static struct sock_filter insn[] = {
+	struct sock_filter insn[] = {
 		LOAD(arch),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
 		RETURN(SECCOMP_RET_KILL_PROCESS),
 		LOAD(nr),
 		ALLOW(wait4),
-#ifdef SYS_poll
-		ALLOW(poll),
-#endif
 		ALLOW(ppoll),
 		ALLOW(read),
 		ALLOW(recvfrom),
 		ALLOW(sendto),
 		ALLOW(kill),
 		ALLOW(restart_syscall),
-		ALLOW(rt_sigreturn),
 		ALLOW(exit_group),
 		RETURN(SECCOMP_RET_KILL_PROCESS),
 	};
 	struct sock_fprog prog = { .len = sizeof(insn) / sizeof(insn[0]), .filter = insn };
 
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog);
+	return (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog, 0, 0, 0);
 }

@@ -2,28 +2,27 @@
 /* Process 1 of a sandbox. Runs as the payload's user without any right, starts the payload, reaps,
  * forwards signals and says how it ended. Trusted only until the payload runs: the launcher believes
  * nothing that it could not check. */
-#include <errno.h>
-#include <fcntl.h>
+#include <linux/errno.h>
 #include <linux/filter.h>
+#include <linux/mman.h>
+#include <linux/poll.h>
+#include <linux/prctl.h>
 #include <linux/seccomp.h>
-#include <poll.h>
-#include <signal.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <linux/socket.h>
+#include <linux/stat.h>
+#include <linux/wait.h>
+#include <asm/signal.h>
 
 #include "runtime/init/filter.h"
 #include "runtime/init/frame.h"
+#include "runtime/init/sys.h"
 
 #define PATH_LOOKUP_MAX 4096
 #define EXIT_INTERNAL	125
+#define SIGNALS_MAX	64
+#define MSG_DONTWAIT	0x40
+#define MSG_NOSIGNAL	0x4000
+#define SIGINFO_SIZE	128 /* struct signalfd_siginfo */
 
 struct block {
 	const struct init_config *head;
@@ -33,15 +32,30 @@ struct block {
 	struct sock_fprog filter;
 };
 
-static void tell(uint32_t type, int code, int sig, uint32_t alone, const char *text)
+static void tell(uint32_t type, long code, int sig, uint32_t alone, const char *text)
 {
-	struct init_frame f = {
-		.magic = INIT_FRAME_MAGIC, .type = type, .code = code, .signal = sig, .alone = alone
-	};
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC,
+				.type = type,
+				.code = (int32_t)code,
+				.signal = sig,
+				.alone = alone };
 
 	if (text)
-		memcpy(f.text, text, strnlen(text, sizeof(f.text) - 1));
-	send(INIT_CONTROL_FD, &f, sizeof(f), MSG_NOSIGNAL);
+		copy(f.text, text, length(text, sizeof(f.text) - 1));
+	SYS(sendto, INIT_CONTROL_FD, &f, sizeof(f), MSG_NOSIGNAL, 0, 0);
+}
+
+static void give_up(long r, const char *text)
+{
+	tell(FRAME_FAILED, -r, 0, 0, text);
+	exit_now(EXIT_INTERNAL);
+}
+
+static char *map(size_t n, int flags, int fd)
+{
+	long p = SYS(mmap, 0, n, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	return p < 0 && p > -4096 ? NULL : (char *)p;
 }
 
 /* Pointers to n strings that lie behind each other; returns what follows them. */
@@ -49,7 +63,7 @@ static char *pointers(char **v, char *s, const char *end, uint32_t n)
 {
 	for (uint32_t i = 0; i < n && s < end; i++) {
 		v[i] = s;
-		s += strnlen(s, (size_t)(end - s)) + 1;
+		s += length(s, (size_t)(end - s)) + 1;
 	}
 	v[n] = NULL;
 	return s;
@@ -58,24 +72,21 @@ static char *pointers(char **v, char *s, const char *end, uint32_t n)
 /* The block comes from the launcher through a sealed memfd; private, since exec wants char *. */
 static int block_open(struct block *b)
 {
-	struct stat st;
+	long size = SYS(lseek, INIT_CONFIG_FD, 0, 2, 0, 0, 0);
 	char *base, *end;
-	size_t n;
 
-	if (fstat(INIT_CONFIG_FD, &st) < 0 || st.st_size < (off_t)sizeof(struct init_config))
+	if (size < (long)sizeof(struct init_config))
 		return -1;
-	base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, INIT_CONFIG_FD,
-		    0);
-	if (base == MAP_FAILED)
+	base = map((size_t)size, MAP_PRIVATE, INIT_CONFIG_FD);
+	if (!base)
 		return -1;
-	close(INIT_CONFIG_FD);
+	SYS(close, INIT_CONFIG_FD, 0, 0, 0, 0, 0);
 	b->head = (const struct init_config *)base;
-	if (b->head->magic != INIT_CONFIG_MAGIC || b->head->size != (uint64_t)st.st_size ||
-	    b->head->argc == 0)
+	if (b->head->magic != INIT_CONFIG_MAGIC || b->head->size != size || b->head->argc == 0)
 		return -1;
-	n = ((size_t)b->head->argc + b->head->envc + 2) * sizeof(char *);
-	b->argv = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (b->argv == MAP_FAILED)
+	b->argv = (char **)map(((size_t)b->head->argc + b->head->envc + 2) * sizeof(char *),
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	if (!b->argv)
 		return -1;
 	b->envp = b->argv + b->head->argc + 1;
 	end = base + b->head->size;
@@ -87,44 +98,48 @@ static int block_open(struct block *b)
 	return 0;
 }
 
-static const char *env_get(char **envp, const char *name)
+static const char *path_of(char **envp)
 {
-	size_t n = strlen(name);
-
 	for (; *envp; envp++)
-		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
-			return *envp + n + 1;
+		if (starts(*envp, "PATH="))
+			return *envp + 5;
 	return NULL;
+}
+
+static int exec(const struct block *b, const char *file)
+{
+	return (int)-SYS(execve, file, b->argv, b->envp, 0, 0, 0);
 }
 
 /* execvpe without its habit of handing anything unknown to a shell: that hides what is wrong.
  * Returns the errno that tells most. */
 static int exec_lookup(const struct block *b)
 {
-	const char *name = b->argv[0], *path = env_get(b->envp, "PATH");
-	size_t len = strlen(name);
+	const char *name = b->argv[0], *path = path_of(b->envp);
+	size_t len = length(name, PATH_LOOKUP_MAX);
 	int found = ENOENT;
 
-	if (strchr(name, '/')) {
-		execve(name, b->argv, b->envp);
-		return errno;
-	}
+	for (const char *c = name; *c; c++)
+		if (*c == '/')
+			return exec(b, name);
 	while (path) {
-		const char *end = strchr(path, ':');
-		size_t n = end ? (size_t)(end - path) : strlen(path);
 		char full[PATH_LOOKUP_MAX];
+		size_t n = 0;
+		int e;
 
+		while (path[n] && path[n] != ':')
+			n++;
 		if (n + len + 2 < sizeof(full)) {
-			memcpy(full, path, n);
+			copy(full, path, n);
 			full[n] = '/';
-			memcpy(full + n + !!n, name, len + 1); /* "" in PATH: where we are */
-			execve(full, b->argv, b->envp);
-			if (errno == EACCES)
+			copy(full + n + (n > 0), name, len + 1); /* "" in PATH: where we are */
+			e = exec(b, full);
+			if (e == EACCES)
 				found = EACCES;
-			else if (errno != ENOENT && errno != ENOTDIR)
-				return errno;
+			else if (e != ENOENT && e != ENOTDIR)
+				return e;
 		}
-		path = end ? end + 1 : NULL;
+		path = path[n] ? path + n + 1 : NULL;
 	}
 	return found;
 }
@@ -132,70 +147,67 @@ static int exec_lookup(const struct block *b)
 /* In the child. `fd` closes at exec, which tells init that it worked. */
 static void payload(const struct block *b, int fd)
 {
-	sigset_t none;
-	int e = 0;
+	uint64_t none = 0;
+	long r;
+	int e;
 
-	setsid();
-	if (chdir(b->cwd) < 0)
-		e = errno;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (!e && b->filter.len && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &b->filter) < 0)
-		e = -errno; /* ours, not the command's: negative */
-	else if (!e)
+	SYS(setsid, 0, 0, 0, 0, 0, 0);
+	SYS(rt_sigprocmask, SIG_SETMASK, &none, 0, SIGSET_SIZE, 0, 0);
+	r = SYS(chdir, b->cwd, 0, 0, 0, 0, 0);
+	e = (int)-r;
+	if (!e && b->filter.len) {
+		r = SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &b->filter, 0, 0, 0);
+		e = (int)r; /* ours, not the command's: negative */
+	}
+	if (!e)
 		e = exec_lookup(b);
-	(void)!write(fd, &e, sizeof(e));
-	_exit(EXIT_INTERNAL);
+	SYS(write, fd, &e, sizeof(e), 0, 0, 0);
+	exit_now(EXIT_INTERNAL);
 }
 
 /* What init holds of the payload must not outlive the payload: its pipes would never end. */
 static void let_go_of_stdio(void)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0, 0, 0);
 
 	for (int fd = 0; fd < 3; fd++)
-		if (null < 0 || dup3(null, fd, O_CLOEXEC) < 0)
-			close(fd);
+		if (null < 0 || SYS(dup3, null, fd, O_CLOEXEC, 0, 0, 0) < 0)
+			SYS(close, fd, 0, 0, 0, 0, 0);
 	if (null > 2)
-		close(null);
+		SYS(close, null, 0, 0, 0, 0, 0);
 }
 
 /* Starts the payload and says how that went. Init gives up its own calls before it looks at the
- * outcome. The payload's pid, or -1 when there is none. */
+ * outcome. */
 static pid_t start(const struct block *b)
 {
 	int pipefd[2], e = 0;
-	ssize_t n;
-	pid_t pid;
+	long n, pid;
 
-	if (pipe2(pipefd, O_CLOEXEC) < 0) {
-		tell(FRAME_FAILED, errno, 0, 0, "pipe");
-		return -1;
-	}
-	pid = fork();
+	n = SYS(pipe2, pipefd, O_CLOEXEC, 0, 0, 0, 0);
+	if (n < 0)
+		give_up(n, "pipe");
+	pid = SYS(clone, SIGCHLD, 0, 0, 0, 0, 0);
 	if (pid == 0)
 		payload(b, pipefd[1]);
-	if (pid < 0) {
-		tell(FRAME_FAILED, errno, 0, 0, "fork");
-		return -1;
-	}
-	close(pipefd[1]);
+	if (pid < 0)
+		give_up(pid, "fork");
+	SYS(close, pipefd[1], 0, 0, 0, 0, 0);
 	let_go_of_stdio();
-	if (init_filter_install() < 0) {
-		tell(FRAME_FAILED, errno, 0, 0, "filter of init");
-		return -1;
-	}
+	n = init_filter_install();
+	if (n < 0)
+		give_up(n, "filter of init");
 	do {
-		n = read(pipefd[0], &e, sizeof(e));
-	} while (n < 0 && errno == EINTR);
+		n = SYS(read, pipefd[0], &e, sizeof(e), 0, 0, 0);
+	} while (n == -EINTR);
 	if (n == 0) {
 		tell(FRAME_STARTED, 0, 0, 0, NULL);
-		return pid;
+		return (pid_t)pid;
 	}
-	if (n == (ssize_t)sizeof(e) && e > 0)
-		tell(FRAME_EXEC_FAILED, e, 0, 0, b->argv[0]);
-	else
-		tell(FRAME_FAILED, n == (ssize_t)sizeof(e) ? -e : EIO, 0, 0, "payload filter");
+	if (n != (long)sizeof(e) || e <= 0)
+		give_up(n == (long)sizeof(e) ? e : -EIO, "payload filter");
+	tell(FRAME_EXEC_FAILED, e, 0, 0, b->argv[0]);
+	exit_now(EXIT_INTERNAL);
 	return -1;
 }
 
@@ -203,14 +215,14 @@ static pid_t start(const struct block *b)
 static int reap(pid_t main_pid, int *ret_ended, int *ret_status)
 {
 	for (;;) {
-		int status;
-		pid_t pid = waitpid(-1, &status, WNOHANG);
+		int status = 0;
+		long pid = SYS(wait4, -1, &status, WNOHANG, 0, 0, 0);
 
 		if (pid == main_pid) {
 			*ret_ended = 1;
 			*ret_status = status;
 		}
-		if (pid == 0 || (pid < 0 && errno != EINTR))
+		if (pid == 0 || (pid < 0 && pid != -EINTR))
 			return pid < 0;
 	}
 }
@@ -218,14 +230,21 @@ static int reap(pid_t main_pid, int *ret_ended, int *ret_status)
 static void take_frame(pid_t main_pid, int ended)
 {
 	struct init_frame f;
-	ssize_t n = recv(INIT_CONTROL_FD, &f, sizeof(f), MSG_DONTWAIT);
+	long n = SYS(recvfrom, INIT_CONTROL_FD, &f, sizeof(f), MSG_DONTWAIT, 0, 0);
 
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		_exit(0); /* the launcher is gone, and so must all of us be */
-	if (n != (ssize_t)sizeof(f) || f.magic != INIT_FRAME_MAGIC)
+	if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
+		exit_now(0); /* the launcher is gone, and so must all of us be */
+	if (n != (long)sizeof(f) || f.magic != INIT_FRAME_MAGIC)
 		return;
-	if (f.type == FRAME_SIGNAL && !ended && f.signal > 0 && f.signal < NSIG)
-		kill(-main_pid, f.signal);
+	if (f.type == FRAME_SIGNAL && !ended && f.signal > 0 && f.signal <= SIGNALS_MAX)
+		SYS(kill, -main_pid, f.signal, 0, 0, 0, 0);
+}
+
+static void tell_exit(int status, uint32_t alone)
+{
+	int sig = status & 0x7f;
+
+	tell(FRAME_EXIT, sig ? 0 : status >> 8 & 0xff, sig, alone, NULL);
 }
 
 static void serve(pid_t main_pid, int sigfd)
@@ -239,46 +258,70 @@ static void serve(pid_t main_pid, int sigfd)
 
 		if (ended && !told) {
 			told = 1;
-			if (WIFSIGNALED(status))
-				tell(FRAME_EXIT, 0, WTERMSIG(status), (uint32_t)alone, NULL);
-			else
-				tell(FRAME_EXIT, WEXITSTATUS(status), 0, (uint32_t)alone, NULL);
+			tell_exit(status, (uint32_t)alone);
 		}
 		if (ended && alone)
-			_exit(0);
-		if (poll(pfd, 2, -1) < 0)
+			exit_now(0);
+		if (SYS(ppoll, pfd, 2, 0, 0, 0, 0) < 0)
 			continue;
 		if (pfd[0].revents) {
-			struct signalfd_siginfo si;
+			char info[SIGINFO_SIZE];
 
-			(void)!read(sigfd, &si, sizeof(si));
+			SYS(read, sigfd, info, sizeof(info), 0, 0, 0);
 		}
 		if (pfd[1].revents)
 			take_frame(main_pid, ended);
 	}
 }
 
-int main(void)
+void init_main(void);
+
+__attribute__((used, noreturn)) void init_main(void)
 {
+	uint64_t set = 1ull << (SIGCHLD - 1);
 	struct block b = { 0 };
-	sigset_t set;
-	int sigfd;
-	pid_t pid;
+	long sigfd;
 
 	/* The program's file is not readable for us, which made us undumpable from the first
 	 * instruction; this is the belt to those braces. */
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	fcntl(INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC);
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	sigfd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (sigfd < 0 || block_open(&b) < 0) {
-		tell(FRAME_FAILED, errno, 0, 0, "configuration");
-		return EXIT_INTERNAL;
-	}
-	pid = start(&b);
-	if (pid < 0)
-		return EXIT_INTERNAL;
-	serve(pid, sigfd);
+	SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+	SYS(fcntl, INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC, 0, 0, 0);
+	SYS(rt_sigprocmask, SIG_BLOCK, &set, 0, SIGSET_SIZE, 0, 0);
+	sigfd = SYS(signalfd4, -1, &set, SIGSET_SIZE, O_CLOEXEC | O_NONBLOCK, 0, 0);
+	if (sigfd < 0)
+		give_up(sigfd, "signalfd");
+	if (block_open(&b) < 0)
+		give_up(-EINVAL, "configuration");
+	serve(start(&b), (int)sigfd);
+	__builtin_unreachable();
+}
+
+/* The kernel's stack pointer is aligned; nothing on it is of interest. */
+#if defined(__x86_64__)
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tcall init_main\n\thlt\n");
+#elif defined(__aarch64__)
+__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tbl init_main\n\tbrk #1\n");
+#endif
+
+/* The compiler may ask for these however the code is written. */
+void *memcpy(void *to, const void *from, size_t n);
+void *memset(void *to, int c, size_t n);
+
+__attribute__((used)) void *memcpy(void *to, const void *from, size_t n)
+{
+	char *t = to;
+	const char *f = from;
+
+	while (n--)
+		*t++ = *f++;
+	return to;
+}
+
+__attribute__((used)) void *memset(void *to, int c, size_t n)
+{
+	char *t = to;
+
+	while (n--)
+		*t++ = (char)c;
+	return to;
 }
