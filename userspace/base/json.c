@@ -127,6 +127,11 @@ static size_t utf8_sequence(const unsigned char *p, size_t n)
 	return 4;
 }
 
+size_t utf8_length(struct str s)
+{
+	return utf8_sequence((const unsigned char *)s.p, s.n);
+}
+
 bool utf8_is_valid(struct str s)
 {
 	const unsigned char *p = (const unsigned char *)s.p;

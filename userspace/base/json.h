@@ -47,5 +47,7 @@ char *json_digits(char *d, uint64_t v);
 
 /* Is it well-formed UTF-8 (RFC 3629: no overlongs, no surrogates)? */
 bool utf8_is_valid(struct str s);
+/* Bytes of the well-formed sequence that s begins with; 0 when there is none. s.n > 0. */
+size_t utf8_length(struct str s);
 
 #endif
