@@ -233,46 +233,85 @@ static int unknown_option(const struct option_def *defs, const char *word, struc
 	return err_set(err, EINVAL, "unknown option '%s'", word);
 }
 
+enum word_kind { WORD_OPTION, WORD_PLAIN, WORD_END };
+
+/* Take argv[*i] (and its value, *i moves on) if it is an option. */
+static int take_word(const struct option_def *defs, void *target, int argc, char **argv, int *i,
+		     enum word_kind *ret, struct err *err)
+{
+	const char *word = argv[*i], *value;
+	const struct option_def *d;
+
+	*ret = WORD_PLAIN;
+	if (word[0] != '-' || !word[1])
+		return 0;
+	*ret = WORD_END;
+	if (!strcmp(word, "--"))
+		return 0;
+	*ret = WORD_OPTION;
+	if (word[1] == '-') {
+		size_t n = strcspn(word + 2, "=");
+
+		d = find_option(defs, word + 2, n, 0);
+		value = word[2 + n] ? word + 2 + n + 1 : NULL;
+	} else {
+		d = find_option(defs, NULL, 0, word[1]);
+		value = word[2] ? word + 2 : NULL;
+	}
+	if (!d)
+		return unknown_option(defs, word, err);
+	if (d->type == OPT_FLAG && value)
+		return err_set(err, EINVAL, "option '--%s' takes no value, got '%s'", d->name,
+			       value);
+	if (d->type != OPT_FLAG && !value) {
+		if (*i + 1 >= argc)
+			return err_set(err, EINVAL, "option '--%s' needs a value (%s)", d->name,
+				       d->arg);
+		value = argv[++*i];
+	}
+	return store_value(d, target, value, err);
+}
+
 int options_parse(const struct option_def *defs, void *target, int argc, char **argv, int *ret_rest,
 		  struct err *err)
 {
-	int i = 1, r;
+	enum word_kind kind;
+	int i;
 
-	for (; i < argc; i++) {
-		const char *word = argv[i], *value = NULL;
-		const struct option_def *d;
+	for (i = 1; i < argc; i++) {
+		int r = take_word(defs, target, argc, argv, &i, &kind, err);
 
-		if (word[0] != '-' || !word[1])
-			break;
-		if (!strcmp(word, "--")) {
-			i++;
-			break;
-		}
-		if (word[1] == '-') {
-			size_t n = strcspn(word + 2, "=");
-
-			d = find_option(defs, word + 2, n, 0);
-			value = word[2 + n] ? word + 2 + n + 1 : NULL;
-		} else {
-			d = find_option(defs, NULL, 0, word[1]);
-			value = word[2] ? word + 2 : NULL;
-		}
-		if (!d)
-			return unknown_option(defs, word, err);
-		if (d->type == OPT_FLAG && value)
-			return err_set(err, EINVAL, "option '--%s' takes no value, got '%s'",
-				       d->name, value);
-		if (d->type != OPT_FLAG && !value) {
-			if (i + 1 >= argc)
-				return err_set(err, EINVAL, "option '--%s' needs a value (%s)",
-					       d->name, d->arg);
-			value = argv[++i];
-		}
-		r = store_value(d, target, value, err);
 		if (r < 0)
 			return r;
+		if (kind != WORD_OPTION) {
+			i += kind == WORD_END;
+			break;
+		}
 	}
 	*ret_rest = i;
+	return 0;
+}
+
+int options_parse_mixed(const struct option_def *defs, void *target, int argc, char **argv,
+			int *ret_n, struct err *err)
+{
+	enum word_kind kind = WORD_OPTION;
+	int n = 0;
+
+	for (int i = 1; i < argc; i++) {
+		int r = 0;
+
+		if (kind == WORD_END) {
+			argv[1 + n++] = argv[i];
+			continue;
+		}
+		r = take_word(defs, target, argc, argv, &i, &kind, err);
+		if (r < 0)
+			return r;
+		if (kind == WORD_PLAIN)
+			argv[1 + n++] = argv[i];
+	}
+	*ret_n = n;
 	return 0;
 }
 

@@ -40,6 +40,9 @@ struct option_def {
  * bad value, unknown options suggest the closest name. -EINVAL. */
 int options_parse(const struct option_def *defs, void *target, int argc, char **argv, int *ret_rest,
 		  struct err *err);
+/* The same, options and plain words in any order: argv[1..*ret_n] are the plain words afterwards. */
+int options_parse_mixed(const struct option_def *defs, void *target, int argc, char **argv,
+			int *ret_n, struct err *err);
 /* Set one option by name from another source (a policy file): same checks, same errors. -ENOENT when
  * there is no such option. `value` must outlive the target. Flags take "true" or "false". */
 int options_set(const struct option_def *defs, void *target, const char *name, const char *value,
