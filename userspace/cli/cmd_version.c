@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 
-#include "userspace/base/auto.h"
 #include "userspace/cli/commands.h"
 
 #define WARDER_VERSION "0.1.0"

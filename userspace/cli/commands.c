@@ -5,6 +5,13 @@
 #include "userspace/cli/commands.h"
 
 const struct command commands[] = {
+	{ "run", "run a command in a watched sandbox", cmd_run },
+	{ "events", "print the events of a session", cmd_events },
+	{ "verify", "prove that a session's record is complete and unaltered", cmd_verify },
+	{ "export", "send a session's events to a sink, from where it left off", cmd_export },
+	{ "rules", "check and list rules", cmd_rules },
+	{ "doctor", "what this host gives, and what is missing", cmd_doctor },
+	{ "fields", "list the fields of events and rules", cmd_fields },
 	{ "version", "print the version", cmd_version },
 };
 

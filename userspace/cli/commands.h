@@ -3,6 +3,13 @@
 #ifndef WARDER_CLI_COMMANDS_H
 #define WARDER_CLI_COMMANDS_H
 
+int cmd_doctor(int argc, char **argv);
+int cmd_events(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_fields(int argc, char **argv);
+int cmd_rules(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 #endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/cli/bundle.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/pipeline/run.h"
+
+#define BUNDLE_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define MIN_PART     4 /* characters of an id that may stand for the whole */
+
+static bool part_matches(const char *name, const char *word)
+{
+	size_t n = strlen(word), len = strlen(name);
+
+	return n >= MIN_PART && n < len &&
+	       (!strncasecmp(name, word, n) || !strcasecmp(name + len - n, word));
+}
+
+static int find_by_part(int *ret_fd, int sessions, const char *word, struct err *err)
+{
+	auto_dir DIR *dir = fdopendir(dup(sessions));
+	char found[256] = "";
+	struct dirent *de;
+
+	if (!dir)
+		return err_set(err, errno, "reading the sessions: %m");
+	while ((de = readdir(dir))) {
+		if (!part_matches(de->d_name, word))
+			continue;
+		if (found[0])
+			return err_set(err, ENOTUNIQ, "'%s' could be %s or %s", word, found,
+				       de->d_name);
+		snprintf(found, sizeof(found), "%s", de->d_name);
+	}
+	if (!found[0])
+		return err_set(err, ENOENT, "no session '%s' in %s/sessions, and no such directory",
+			       word, state_dir());
+	*ret_fd = openat(sessions, found, BUNDLE_FLAGS | O_NOFOLLOW);
+	return *ret_fd < 0 ? err_set(err, errno, "session '%s': %m", found) : 0;
+}
+
+int bundle_open(int *ret_fd, const char *word, struct err *err)
+{
+	auto_close int sessions = -1;
+	char path[4096];
+	int fd;
+
+	if (!*word)
+		return err_set(err, EINVAL, "empty session name");
+	fd = open(word, BUNDLE_FLAGS);
+	if (fd < 0 && (strchr(word, '/') || errno == EACCES))
+		return err_set(err, errno, "session directory '%s': %m", word);
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if ((size_t)snprintf(path, sizeof(path), "%s/sessions", state_dir()) >= sizeof(path))
+		return err_set(err, ENAMETOOLONG, "state directory: path too long");
+	sessions = open(path, BUNDLE_FLAGS);
+	if (sessions < 0)
+		return err_set(err, errno, "no directory '%s', and the sessions in %s: %m", word,
+			       path);
+	fd = openat(sessions, word, BUNDLE_FLAGS | O_NOFOLLOW);
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	return find_by_part(ret_fd, sessions, word, err);
+}

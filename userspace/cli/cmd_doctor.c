@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include "runtime/sandbox.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/json.h"
+#include "userspace/capture/capture.h"
+#include "userspace/cli/cli.h"
+#include "userspace/cli/commands.h"
+#include "userspace/cli/util.h"
+
+#define ROWS_MAX 64
+
+struct doctor_args {
+	bool json, help;
+};
+
+static const struct option_def OPTIONS[] = {
+	{ "json", 0, OPT_FLAG, offsetof(struct doctor_args, json), NULL, "one JSON object" },
+	{ "help", 'h', OPT_FLAG, offsetof(struct doctor_args, help), NULL, "this text" },
+	{ 0 },
+};
+
+/* One row whatever part it comes from. */
+struct row {
+	const char *name, *what, *detail;
+	bool ok, required;
+};
+
+struct report {
+	struct row features[2 * ROWS_MAX];
+	size_t features_n;
+	struct capture_family_state families[ROWS_MAX];
+	size_t families_n;
+	char tier[16];
+	char load_error[ERR_TEXT_MAX];
+	bool ready;
+};
+
+static void probe_families(struct report *rep)
+{
+	struct capture *c = NULL;
+	struct err err = { 0 };
+
+	if (capture_open(&c, &(struct capture_options){ .quiet_libbpf = true }, &err) < 0) {
+		snprintf(rep->load_error, sizeof(rep->load_error), "%s", err_text(&err));
+		snprintf(rep->tier, sizeof(rep->tier), "none");
+		return;
+	}
+	rep->families_n = capture_families(c, rep->families, ROWS_MAX);
+	snprintf(rep->tier, sizeof(rep->tier), "%s", capture_tier(c));
+	capture_close(c);
+}
+
+static void collect(struct report *rep)
+{
+	static struct capture_feature cf[ROWS_MAX];
+	static struct sandbox_feature sf[ROWS_MAX];
+	size_t n;
+
+	n = capture_features(cf, ROWS_MAX);
+	for (size_t i = 0; i < n; i++)
+		rep->features[rep->features_n++] =
+			(struct row){ cf[i].name, cf[i].what, cf[i].detail, cf[i].ok,
+				      cf[i].required };
+	n = sandbox_features(sf, ROWS_MAX);
+	for (size_t i = 0; i < n; i++)
+		rep->features[rep->features_n++] =
+			(struct row){ sf[i].name, sf[i].what, sf[i].detail, sf[i].ok,
+				      sf[i].required };
+	probe_families(rep);
+	rep->ready = !rep->load_error[0];
+	for (size_t i = 0; i < rep->features_n; i++)
+		if (rep->features[i].required && !rep->features[i].ok)
+			rep->ready = false;
+}
+
+static void print_row(const char *mark, const char *name, const char *what, const char *detail)
+{
+	printf("  %s %-22s %s%s%s\n", mark, name, what, detail[0] ? ": " : "", detail);
+}
+
+static void print_text(const struct report *rep)
+{
+	bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	const char *ok = colour ? "\033[32mok  \033[0m" : "ok  ";
+	const char *no = colour ? "\033[33m-   \033[0m" : "-   ";
+	const char *bad = colour ? "\033[31mMISS\033[0m" : "MISS";
+
+	puts("This host gives:");
+	for (size_t i = 0; i < rep->features_n; i++) {
+		const struct row *r = &rep->features[i];
+
+		print_row(r->ok ? ok : r->required ? bad : no, r->name, r->what, r->detail);
+	}
+	printf("\nProbes: %s tier\n", rep->tier);
+	for (size_t i = 0; i < rep->families_n; i++)
+		print_row(rep->families[i].ok ? ok : no, rep->families[i].name,
+			  rep->families[i].hook, rep->families[i].detail);
+	if (rep->load_error[0])
+		printf("  %s %s\n", bad, rep->load_error);
+	printf("\n%s\n", rep->ready ? "Ready: sandboxes can be run and watched here."
+				    : "Not ready: what is marked MISS is needed.");
+}
+
+static void json_row(struct json *j, const char *name, const char *key, const char *text, bool ok,
+		     const char *detail)
+{
+	json_object_begin(j);
+	json_key(j, "name");
+	json_strz(j, name);
+	json_key(j, key);
+	json_strz(j, text);
+	json_key(j, "ok");
+	json_bool(j, ok);
+	json_key(j, "detail");
+	json_strz(j, detail);
+}
+
+static void print_json(const struct report *rep)
+{
+	auto_buf struct buf out = { 0 };
+	struct json j;
+
+	json_init(&j, &out);
+	json_object_begin(&j);
+	json_key(&j, "ready");
+	json_bool(&j, rep->ready);
+	json_key(&j, "tier");
+	json_strz(&j, rep->tier);
+	json_key(&j, "error");
+	json_strz(&j, rep->load_error);
+	json_key(&j, "features");
+	json_array_begin(&j);
+	for (size_t i = 0; i < rep->features_n; i++) {
+		const struct row *r = &rep->features[i];
+
+		json_row(&j, r->name, "what", r->what, r->ok, r->detail);
+		json_key(&j, "required");
+		json_bool(&j, r->required);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_key(&j, "families");
+	json_array_begin(&j);
+	for (size_t i = 0; i < rep->families_n; i++) {
+		json_row(&j, rep->families[i].name, "hook", rep->families[i].hook,
+			 rep->families[i].ok, rep->families[i].detail);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	printf("%.*s\n", (int)out.n, out.p);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	struct doctor_args args = { 0 };
+	static struct report rep;
+	struct err err = { 0 };
+	int n;
+
+	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
+		return cli_bad_usage("doctor", &err);
+	if (args.help) {
+		cli_usage(
+			"doctor [OPTIONS]",
+			"Ask this host what it gives: kernel features, probe tier, sandbox layers,\n"
+			"what is missing and how to get it. Exit code: 0 ready, 1 not.",
+			OPTIONS);
+		return 0;
+	}
+	if (n) {
+		err_set(&err, EINVAL, "unexpected word '%s'", argv[1]);
+		return cli_bad_usage("doctor", &err);
+	}
+	collect(&rep);
+	if (args.json)
+		print_json(&rep);
+	else
+		print_text(&rep);
+	return cli_finish_output(rep.ready ? 0 : 1);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+#include <unistd.h>
+
+#include "rules/rule.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/log.h"
+#include "userspace/cli/bundle.h"
+#include "userspace/cli/cli.h"
+#include "userspace/cli/commands.h"
+#include "userspace/cli/util.h"
+#include "userspace/store/store.h"
+
+DEFINE_AUTO(journal_reader, journal_reader_free)
+DEFINE_AUTO(rule_filter, rule_filter_free)
+
+#define FOLLOW_US     50000
+#define EVENT_MEM_MAX (16u << 20)
+
+struct events_args {
+	const char *filter;
+	bool follow, help;
+};
+
+static const struct option_def OPTIONS[] = {
+	{ "filter", 'f', OPT_STR, offsetof(struct events_args, filter), "EXPR",
+	  "only events that match a rule condition, e.g. 'kind = exec and proc.exe startswith /tmp'" },
+	{ "follow", 'F', OPT_FLAG, offsetof(struct events_args, follow), NULL,
+	  "wait for more until the session is sealed" },
+	{ "help", 'h', OPT_FLAG, offsetof(struct events_args, help), NULL, "this text" },
+	{ 0 },
+};
+
+/* Is it one to print? -errno when the record is no event of ours. */
+static int wanted(const struct rule_filter *f, struct arena *arena, struct event *ev,
+		  struct str rec, struct err *err)
+{
+	int r;
+
+	if (!f)
+		return 1;
+	arena_reset(arena);
+	r = event_from_json(ev, arena, rec, err);
+	if (r < 0)
+		return r;
+	return rule_filter_match(f, ev);
+}
+
+static int print_events(struct journal_reader *reader, const struct rule_filter *filter,
+			bool follow, struct err *err)
+{
+	static struct event ev;
+	struct arena arena;
+	struct str rec;
+	uint64_t seq;
+	int r;
+
+	arena_init(&arena, EVENT_MEM_MAX);
+	for (;;) {
+		r = journal_reader_next(reader, &rec, &seq, err);
+		if (r < 0)
+			break;
+		if (r == 0) {
+			if (fflush(stdout) != 0 || !follow || journal_reader_at_end(reader))
+				break;
+			usleep(FOLLOW_US);
+			continue;
+		}
+		r = wanted(filter, &arena, &ev, rec, err);
+		if (r < 0) {
+			err_wrap(err, r, "record %llu", (unsigned long long)seq);
+			break;
+		}
+		if (r > 0 && (fwrite(rec.p, 1, rec.n, stdout) != rec.n || putchar('\n') == EOF)) {
+			r = 0; /* the reader of our output has gone, or cli_finish_output tells */
+			break;
+		}
+	}
+	arena_done(&arena);
+	return r;
+}
+
+int cmd_events(int argc, char **argv)
+{
+	AUTO(journal_reader) struct journal_reader *reader = NULL;
+	AUTO(rule_filter) struct rule_filter *filter = NULL;
+	struct events_args args = { 0 };
+	auto_close int fd = -1;
+	struct err err = { 0 };
+	int n;
+
+	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
+		return cli_bad_usage("events", &err);
+	if (args.help) {
+		cli_usage("events [OPTIONS] SESSION|DIR",
+			  "Print the events of a session, one JSON object a line.", OPTIONS);
+		return 0;
+	}
+	if (n != 1) {
+		err_set(&err, EINVAL, n == 0 ? "which session?" : "one session at a time");
+		return cli_bad_usage("events", &err);
+	}
+	if (args.filter && rule_filter_new(&filter, str_from(args.filter), &err) < 0) {
+		err_wrap(&err, -EINVAL, "--filter");
+		return cli_fail(&err);
+	}
+	if (bundle_open(&fd, argv[1], &err) < 0 || journal_reader_open(&reader, fd, &err) < 0)
+		return cli_fail(&err);
+	if (print_events(reader, filter, args.follow, &err) < 0) {
+		fflush(stdout);
+		return cli_fail(&err);
+	}
+	return cli_finish_output(0);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporters/exporter.h"
+#include "exporters/record.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/log.h"
+#include "userspace/base/ulid.h"
+#include "userspace/cli/bundle.h"
+#include "userspace/cli/cli.h"
+#include "userspace/cli/commands.h"
+#include "userspace/cli/util.h"
+#include "userspace/pipeline/privdrop.h"
+#include "userspace/pipeline/run.h"
+#include "userspace/pipeline/source.h"
+#include "userspace/store/store.h"
+
+DEFINE_AUTO(journal_reader, journal_reader_free)
+DEFINE_AUTO(fanout, fanout_free)
+
+#define WAIT_DEFAULT_NS (60 * NSEC_PER_SEC)
+
+struct export_args {
+	uint64_t wait;
+	bool all, help;
+};
+
+static const struct option_def OPTIONS[] = {
+	{ "wait", 'w', OPT_DURATION, offsetof(struct export_args, wait), "TIME",
+	  "give up on a sink that does not take everything within this time (default: 60s)" },
+	{ "all", 'a', OPT_FLAG, offsetof(struct export_args, all), NULL,
+	  "from the first event, whatever was sent before" },
+	{ "help", 'h', OPT_FLAG, offsetof(struct export_args, help), NULL, "this text" },
+	{ 0 },
+};
+
+/* Session id from the first record, and the number of the last one. */
+static int scan_bundle(int fd, char session[ULID_LEN + 1], uint64_t *ret_last, struct err *err)
+{
+	AUTO(journal_reader) struct journal_reader *reader = NULL;
+	struct export_record rec = { 0 };
+	struct str text;
+	uint64_t seq = 0;
+	int r;
+
+	r = journal_reader_open(&reader, fd, err);
+	if (r < 0)
+		return r;
+	r = journal_reader_next(reader, &text, &seq, err);
+	if (r == 0)
+		return err_set(err, ENODATA, "the session has no events yet");
+	if (r < 0)
+		return r;
+	r = record_scan(&rec, text);
+	if (r < 0 || rec.session.n != ULID_LEN)
+		return err_set(err, EBADMSG, "the first record names no session");
+	memcpy(session, rec.session.p, ULID_LEN);
+	session[ULID_LEN] = 0;
+	if (!ulid_is_valid(session))
+		return err_set(err, EBADMSG, "the first record names no session");
+	while ((r = journal_reader_next(reader, &text, ret_last, err)) > 0)
+		seq = *ret_last;
+	*ret_last = seq;
+	return r;
+}
+
+static int report(struct fanout *f, uint64_t last, int behind)
+{
+	struct fanout_status rows[FANOUT_SINKS_MAX];
+	size_t n = MIN(fanout_status(f, rows, ARRAY_SIZE(rows)), ARRAY_SIZE(rows));
+
+	for (size_t i = 0; i < n; i++)
+		printf("%s: %llu of %llu events%s%s\n", rows[i].name,
+		       (unsigned long long)rows[i].acked, (unsigned long long)last,
+		       rows[i].acked < last && rows[i].text[0] ? ": " : "",
+		       rows[i].acked < last ? rows[i].text : "");
+	return cli_finish_output(behind ? 1 : 0);
+}
+
+static int export_to(const struct export_args *a, int bundle, char **sinks, int sinks_n,
+		     struct err *err)
+{
+	AUTO(fanout) struct fanout *fanout = NULL;
+	auto_close int cursors = -1;
+	char session[ULID_LEN + 1];
+	uint64_t last, wait_ms;
+	struct stat st;
+	uid_t uid;
+	gid_t gid;
+	struct fanout_options fo = {
+		.session = session,
+		.cursor_dirfd = -1,
+		.open_source = journal_source_open,
+		.open_source_arg = &bundle,
+	};
+
+	engine_ids(&uid, &gid);
+	if (scan_bundle(bundle, session, &last, err) < 0)
+		return cli_fail(err);
+	if (!a->all) {
+		if (cursors_open(&cursors, geteuid() ? geteuid() : uid, geteuid() ? getegid() : gid,
+				 err) < 0)
+			return cli_fail(err);
+		fo.cursor_dirfd = cursors;
+	}
+	if (fanout_new(&fanout, &fo, err) < 0)
+		return cli_fail(err);
+	for (int i = 0; i < sinks_n; i++) {
+		struct exporter_config cfg = { 0 };
+		int r = exporter_config_parse(&cfg, sinks[i], err);
+
+		if (r == 0) {
+			r = fanout_add(fanout, &cfg, err);
+			exporter_config_done(&cfg);
+		}
+		if (r < 0)
+			return cli_fail(err);
+	}
+	/* A bundle that somebody copied may not be readable for the engine's user. */
+	if (geteuid() == 0 && fstat(bundle, &st) == 0 && st.st_uid == uid &&
+	    privdrop(uid, gid, err) < 0)
+		return cli_fail(err);
+	if (fanout_start(fanout, err) < 0)
+		return cli_fail(err);
+	fanout_notify(fanout);
+	wait_ms = (a->wait ? a->wait : WAIT_DEFAULT_NS) / NSEC_PER_MSEC;
+	return report(fanout, last, fanout_drain(fanout, last, (int)MIN(wait_ms, INT32_MAX)));
+}
+
+int cmd_export(int argc, char **argv)
+{
+	struct export_args args = { 0 };
+	auto_close int fd = -1;
+	struct err err = { 0 };
+	int n;
+
+	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
+		return cli_bad_usage("export", &err);
+	if (args.help) {
+		cli_usage("export [OPTIONS] SESSION|DIR SINK...",
+			  "Send a session's events to sinks, from where each left off.\n"
+			  "SINK: file:PATH or kafka:BROKERS[,key=value...]\n\n"
+			  "Exit code: 0 all taken, 1 a sink is behind, 125 warder's own error.",
+			  OPTIONS);
+		return 0;
+	}
+	if (n < 2) {
+		err_set(&err, EINVAL, n == 0 ? "which session?" : "to which sink?");
+		return cli_bad_usage("export", &err);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (bundle_open(&fd, argv[1], &err) < 0)
+		return cli_fail(&err);
+	return export_to(&args, fd, argv + 2, n - 1, &err);
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
+#include "userspace/base/json.h"
+#include "userspace/base/log.h"
+#include "userspace/cli/cli.h"
+#include "userspace/cli/commands.h"
+#include "userspace/cli/policy.h"
+#include "userspace/cli/util.h"
+#include "userspace/pipeline/run.h"
+
+DEFINE_AUTO(ruleset, ruleset_free)
+DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
+
+#define SINKS_MAX	 FANOUT_SINKS_MAX
+#define DRAIN_DEFAULT_NS (10 * NSEC_PER_SEC)
+
+struct run_args {
+	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
+	const char *kafka;
+	struct option_list rules, ro, rw, env, exports;
+	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait;
+	bool no_default_rules, dry_run, json, quiet, help;
+};
+
+#define AT(member) offsetof(struct run_args, member)
+
+static const struct option_def OPTIONS[] = {
+	{ "backend", 0, OPT_STR, AT(backend), "NAME", "sandbox backend (default: ns)" },
+	{ "policy", 0, OPT_STR, AT(policy), "FILE",
+	  "YAML file with these settings; options override" },
+	{ "rules", 'r', OPT_STRLIST, AT(rules), "FILE",
+	  "rules, after the default packs; repeatable" },
+	{ "no-default-rules", 0, OPT_FLAG, AT(no_default_rules), NULL,
+	  "leave the default packs out" },
+	{ "timeout", 't', OPT_DURATION, AT(timeout), "TIME", "kill after this long: 30s, 5m" },
+	{ "memory", 'm', OPT_SIZE, AT(memory), "SIZE", "memory limit: 256M" },
+	{ "pids", 0, OPT_U64, AT(pids), "N", "most tasks at once" },
+	{ "cpus", 0, OPT_FRACTION, AT(cpus), "X", "CPUs' worth of time: 0.5" },
+	{ "disk", 0, OPT_SIZE, AT(disk), "SIZE", "size of the private /workspace" },
+	{ "tmp", 0, OPT_SIZE, AT(tmp), "SIZE", "size of each private /tmp, /run, /dev/shm" },
+	{ "nofile", 0, OPT_U64, AT(nofile), "N", "most open files a process" },
+	{ "fsize", 0, OPT_SIZE, AT(fsize), "SIZE", "largest file" },
+	{ "net", 'n', OPT_STR, AT(net), "MODE",
+	  "none (default), or host: UNSAFE, shares the host's" },
+	{ "ro", 0, OPT_STRLIST, AT(ro), "PATH[:AT]", "show a host path read-only; repeatable" },
+	{ "rw", 0, OPT_STRLIST, AT(rw), "PATH[:AT]", "show a host path writable; repeatable" },
+	{ "workspace", 'w', OPT_STR, AT(workspace), "DIR", "host directory as /workspace" },
+	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory (default: /workspace)" },
+	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
+	{ "name", 0, OPT_STR, AT(name), "NAME", "name of the sandbox" },
+	{ "tenant", 0, OPT_STR, AT(tenant), "NAME", "whose session it is" },
+	{ "session-dir", 0, OPT_STR, AT(session_dir), "DIR",
+	  "write the record here (must be empty)" },
+	{ "result", 0, OPT_STR, AT(result), "FILE", "write how it ended as one JSON object" },
+	{ "kafka", 0, OPT_STR, AT(kafka), "BROKERS", "send events to Kafka: host:9092,..." },
+	{ "export", 0, OPT_STRLIST, AT(exports), "SINK",
+	  "send events to file:PATH or kafka:BROKERS[,key=value...]; repeatable" },
+	{ "export-wait", 0, OPT_DURATION, AT(export_wait), "TIME",
+	  "wait at the end for sinks that are behind (default: 10s)" },
+	{ "dry-run", 0, OPT_FLAG, AT(dry_run), NULL, "print what would be done, do nothing" },
+	{ "json", 0, OPT_FLAG, AT(json), NULL, "with --dry-run: as JSON" },
+	{ "quiet", 'q', OPT_FLAG, AT(quiet), NULL, "no closing line on stderr" },
+	{ "help", 'h', OPT_FLAG, AT(help), NULL, "this text" },
+	{ 0 },
+};
+
+static const char PURPOSE[] =
+	"Run COMMAND in a hardened sandbox, watch it from the kernel, judge it by rules and keep a\n"
+	"tamper-evident record.\n\n"
+	"Exit code: the command's own; 128+n if it died by signal n; 124 timeout; 125 warder's own\n"
+	"error; 126 cannot execute; 127 not found; 137 killed by a rule or the memory limit.";
+
+/* ---- options -> spec ---- */
+
+static int split_bind(struct sandbox_spec *spec, const char *text, bool writable, struct err *err)
+{
+	const char *opt = writable ? "rw" : "ro";
+	struct sandbox_bind *b;
+	char *colon;
+
+	if (spec->binds_n == SANDBOX_MOUNTS_MAX)
+		return err_set(err, E2BIG, "more than %d binds", SANDBOX_MOUNTS_MAX);
+	b = &spec->binds[spec->binds_n];
+	b->source = strdup(text); /* lives as long as the process */
+	if (!b->source)
+		return -ENOMEM;
+	colon = strchr(b->source, ':');
+	if (colon)
+		*colon = 0;
+	b->target = colon ? colon + 1 : b->source;
+	if (!*b->source || b->target[0] != '/')
+		return err_set(err, EINVAL, "option '--%s': '%s' is not PATH or PATH:/ABSOLUTE",
+			       opt, text);
+	b->writable = writable;
+	spec->binds_n++;
+	return 0;
+}
+
+static int set_env(struct sandbox_spec *spec, const struct option_list *env, struct err *err)
+{
+	for (size_t i = 0; i < env->n; i++) {
+		const char *eq = strchr(env->v[i], '=');
+
+		if (!eq || eq == env->v[i])
+			return err_set(err, EINVAL, "option '--env': '%s' is not NAME=VALUE",
+				       env->v[i]);
+		spec->env[spec->env_n++] = env->v[i];
+	}
+	return 0;
+}
+
+static int set_net(struct sandbox_spec *spec, const char *mode, struct err *err)
+{
+	if (!mode || !strcmp(mode, "none"))
+		spec->net = SANDBOX_NET_NONE;
+	else if (!strcmp(mode, "host"))
+		spec->net = SANDBOX_NET_HOST;
+	else
+		return err_set(err, EINVAL, "option '--net': '%s' is not none or host", mode);
+	return 0;
+}
+
+static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char **command,
+		     struct err *err)
+{
+	struct sandbox_limits *lim = &spec->limits;
+	int r = 0;
+
+	sandbox_spec_defaults(spec);
+	spec->argv = command;
+	if (a->backend)
+		spec->backend = a->backend;
+	spec->name = a->name;
+	spec->tenant = a->tenant;
+	spec->workspace = a->workspace;
+	spec->cwd = a->cwd;
+	lim->timeout_ns = a->timeout;
+	lim->memory = a->memory ? a->memory : lim->memory;
+	lim->pids = a->pids ? a->pids : lim->pids;
+	lim->cpu_milli = a->cpus ? a->cpus : lim->cpu_milli;
+	lim->disk = a->disk ? a->disk : lim->disk;
+	lim->tmp_bytes = a->tmp ? a->tmp : lim->tmp_bytes;
+	lim->nofile = a->nofile ? a->nofile : lim->nofile;
+	lim->fsize = a->fsize ? a->fsize : lim->fsize;
+	for (size_t i = 0; r == 0 && i < a->ro.n; i++)
+		r = split_bind(spec, a->ro.v[i], false, err);
+	for (size_t i = 0; r == 0 && i < a->rw.n; i++)
+		r = split_bind(spec, a->rw.v[i], true, err);
+	if (r == 0)
+		r = set_env(spec, &a->env, err);
+	return r < 0 ? r : set_net(spec, a->net, err);
+}
+
+/* ---- sinks ---- */
+
+struct sinks {
+	struct exporter_config v[SINKS_MAX];
+	size_t n;
+};
+
+static void sinks_done(struct sinks *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		exporter_config_done(&s->v[i]);
+}
+
+static int make_sinks(struct sinks *s, const struct run_args *a, struct err *err)
+{
+	int r;
+
+	if (a->kafka) {
+		auto_buf struct buf text = { 0 };
+
+		if (buf_printf(&text, "kafka:%s", a->kafka) < 0 || buf_addc(&text, 0) < 0)
+			return -ENOMEM;
+		r = exporter_config_parse(&s->v[0], text.p, err);
+		if (r < 0)
+			return err_wrap(err, r, "option '--kafka'");
+		s->n++;
+	}
+	for (size_t i = 0; i < a->exports.n; i++) {
+		if (s->n == SINKS_MAX)
+			return err_set(err, E2BIG, "more than %d sinks", SINKS_MAX);
+		r = exporter_config_parse(&s->v[s->n], a->exports.v[i], err);
+		if (r < 0)
+			return err_wrap(err, r, "option '--export'");
+		s->n++;
+	}
+	return 0;
+}
+
+/* ---- rules ---- */
+
+/* An action that we cannot carry out must not be taken for one that protects. */
+static int check_actions(const struct ruleset *rs, struct err *err)
+{
+	for (size_t i = 0; i < ruleset_count(rs); i++) {
+		const struct rule_info *r = ruleset_get(rs, i);
+
+		if (r->state == RULE_DISABLED || r->state == RULE_REFUSED)
+			continue;
+		if (r->action != RULE_ACT_ALERT && r->action != RULE_ACT_KILL)
+			return err_set(err, ENOTSUP,
+				       "%s:%d: rule '%s': action '%s' cannot be carried out here; "
+				       "'alert' and 'kill' can",
+				       r->file, r->line, r->name, rule_action_name(r->action));
+	}
+	return 0;
+}
+
+/* ---- result ---- */
+
+static void json_count(struct json *j, const char *key, uint64_t v)
+{
+	json_key(j, key);
+	json_u64(j, v);
+}
+
+static void json_text(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	if (text && *text)
+		json_strz(j, text);
+	else
+		json_null(j);
+}
+
+static void result_json(struct json *j, const struct run_result *res, const char *reason, int code,
+			const char *error)
+{
+	char started[RFC3339_NS_LEN + 1] = "", ended[RFC3339_NS_LEN + 1] = "";
+	const struct engine_result *e = &res->engine;
+
+	if (res->started_ns)
+		rfc3339_ns(started, res->started_ns);
+	if (res->ended_ns)
+		rfc3339_ns(ended, res->ended_ns);
+	json_object_begin(j);
+	json_text(j, "session", res->session);
+	json_text(j, "backend", res->backend);
+	json_text(j, "reason", reason);
+	json_key(j, "exit_code");
+	json_i64(j, code);
+	json_key(j, "signal");
+	json_i64(j, res->facts.signal);
+	json_text(j, "rule", e->rule);
+	json_text(j, "action", e->action);
+	json_text(j, "started", started);
+	json_text(j, "ended", ended);
+	json_count(j, "cpu_usec", res->facts.cpu_usec);
+	json_count(j, "mem_peak", res->facts.mem_peak);
+	json_count(j, "pids_peak", res->facts.pids_peak);
+	/* stdio goes straight through: nobody counts it or cuts it */
+	json_text(j, "stdout_bytes", NULL);
+	json_text(j, "stderr_bytes", NULL);
+	json_key(j, "truncated");
+	json_bool(j, false);
+	json_count(j, "events", e->events);
+	json_count(j, "gaps", e->gaps);
+	json_count(j, "alerts", e->alerts);
+	json_key(j, "degraded");
+	json_array_begin(j);
+	for (size_t i = 0; i < res->degraded_n; i++)
+		json_strz(j, res->degraded[i]);
+	json_array_end(j);
+	json_count(j, "sinks", e->sinks);
+	json_count(j, "sinks_behind", e->sinks_behind);
+	json_text(j, "bundle", res->bundle);
+	json_text(j, "error", error);
+	json_object_end(j);
+}
+
+static int write_result(int fd, const struct run_result *res, const char *reason, int code,
+			const char *error)
+{
+	auto_buf struct buf out = { 0 };
+	struct json j;
+
+	if (fd < 0)
+		return 0;
+	json_init(&j, &out);
+	result_json(&j, res, reason, code, error);
+	buf_addc(&out, '\n');
+	if (out.failed)
+		return -ENOMEM;
+	if (ftruncate(fd, 0) < 0 && errno != EINVAL) /* a pipe or terminal has no length */
+		return -errno;
+	return fd_write_all(fd, out.p, out.n);
+}
+
+static void print_closing(const struct run_result *res)
+{
+	const struct engine_result *e = &res->engine;
+
+	if (e->rule[0])
+		log_warn("sandbox killed by rule '%s'", e->rule);
+	if (!strcmp(res->reason, "oom"))
+		log_warn("sandbox killed: memory limit");
+	if (!strcmp(res->reason, "timeout"))
+		log_warn("sandbox killed: time limit");
+	log_info("session %s: %s, exit code %d; %llu events, %llu alerts, %llu lost; record in %s",
+		 res->session, res->reason, res->exit_code, (unsigned long long)e->events,
+		 (unsigned long long)e->alerts, (unsigned long long)e->gaps, res->bundle);
+}
+
+/* What the operator must know even with --quiet. */
+static void print_troubles(const struct run_result *res)
+{
+	const struct engine_result *e = &res->engine;
+
+	if (e->sinks_behind)
+		log_warn("%u of %u sinks have not taken everything (%s); the record keeps it: "
+			 "`warder export %s SINK` sends the rest",
+			 e->sinks_behind, e->sinks, e->sink_text, res->session);
+	if (e->gaps)
+		log_warn("%llu events were lost; the record says where",
+			 (unsigned long long)e->gaps);
+}
+
+/* ---- the command ---- */
+
+static int read_args(struct run_args *a, struct flat_file *policy, int argc, char **argv, int *rest,
+		     struct err *err)
+{
+	struct run_args first = { 0 };
+	int r;
+
+	r = options_parse(OPTIONS, &first, argc, argv, rest, err);
+	if (r < 0 || !first.policy || first.help) {
+		*a = first;
+		return r;
+	}
+	r = flat_load(policy, first.policy, err);
+	if (r == 0)
+		r = policy_apply(policy, OPTIONS, a, err);
+	if (r < 0)
+		return err_wrap(err, r, "policy");
+	return options_parse(OPTIONS, a, argc, argv, rest, err);
+}
+
+static int dry_run(const struct sandbox_spec *spec, bool json, struct err *err)
+{
+	AUTO(sandbox_plan) struct sandbox_plan *plan = NULL;
+
+	if (sandbox_plan_new(&plan, spec, err) < 0 || sandbox_plan_print(plan, json, stdout) < 0)
+		return cli_fail(err);
+	return cli_finish_output(0);
+}
+
+static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
+		  const struct ruleset *rules, struct sinks *sinks, int result_fd)
+{
+	const struct run_options opt = {
+		.spec = spec,
+		.rules = rules,
+		.session_dir = a->session_dir,
+		.sinks = sinks->v,
+		.sinks_n = sinks->n,
+		.drain_ms = (int)MIN((a->export_wait ? a->export_wait : DRAIN_DEFAULT_NS) /
+					     NSEC_PER_MSEC,
+				     (uint64_t)INT32_MAX),
+	};
+	struct run_result res;
+	struct err err = { 0 };
+	int r;
+
+	r = run_session(&res, &opt, &err);
+	if (err.code)
+		log_error("%s", err_text(&err));
+	if (r < 0) {
+		write_result(result_fd, &res, "internal", EXIT_WARDER, err_text(&err));
+		return EXIT_WARDER;
+	}
+	if (!a->quiet)
+		print_closing(&res);
+	print_troubles(&res);
+	if (res.engine.journal_error) {
+		log_error("the record could not be sealed: %s", strerror(res.engine.journal_error));
+		write_result(result_fd, &res, "internal", EXIT_WARDER, "record not sealed");
+		return EXIT_WARDER;
+	}
+	r = write_result(result_fd, &res, res.reason, res.exit_code,
+			 err.code ? err_text(&err) : NULL);
+	if (r < 0) {
+		log_error("result file '%s': %s", a->result, strerror(-r));
+		return EXIT_WARDER;
+	}
+	return res.exit_code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	AUTO(ruleset) struct ruleset *rules = NULL;
+	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
+	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
+	struct run_args a = { 0 };
+	struct sandbox_spec spec;
+	auto_close int result_fd = -1;
+	struct err err = { 0 };
+	int rest;
+
+	if (read_args(&a, &policy, argc, argv, &rest, &err) < 0)
+		return cli_bad_usage("run", &err);
+	if (a.help) {
+		cli_usage("run [OPTIONS] -- COMMAND [ARGUMENT...]", PURPOSE, OPTIONS);
+		return 0;
+	}
+	if (rest == argc) {
+		err_set(&err, EINVAL, "no command given");
+		return cli_bad_usage("run", &err);
+	}
+	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0)
+		return cli_bad_usage("run", &err);
+	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules, &err) < 0 ||
+	    check_actions(rules, &err) < 0)
+		return cli_fail(&err);
+	if (a.dry_run)
+		return dry_run(&spec, a.json, &err);
+	if (geteuid() != 0) {
+		err_set(&err, EPERM,
+			"running a sandbox needs root: it loads BPF programs and "
+			"creates cgroups (try sudo)");
+		return cli_fail(&err);
+	}
+	if (a.result) {
+		result_fd = open(a.result, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+		if (result_fd < 0) {
+			err_set(&err, errno, "result file '%s': %m", a.result);
+			return cli_fail(&err);
+		}
+	}
+	return run_it(&a, &spec, rules, &sinks, result_fd);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/cli/policy.h"
+
+#include <string.h>
+
+#include "userspace/base/auto.h"
+
+static const struct {
+	const char *key;
+	const char *option;
+} KEYS[] = {
+	{ "backend", "backend" },
+	{ "name", "name" },
+	{ "tenant", "tenant" },
+	{ "workspace", "workspace" },
+	{ "cwd", "cwd" },
+	{ "env", "env" },
+	{ "mounts.ro", "ro" },
+	{ "mounts.rw", "rw" },
+	{ "network.mode", "net" },
+	{ "limits.memory", "memory" },
+	{ "limits.pids", "pids" },
+	{ "limits.cpu", "cpus" },
+	{ "limits.timeout", "timeout" },
+	{ "limits.disk", "disk" },
+	{ "limits.tmp", "tmp" },
+	{ "limits.nofile", "nofile" },
+	{ "limits.fsize", "fsize" },
+	{ "rules.files", "rules" },
+	{ "rules.no_default", "no-default-rules" },
+};
+
+static const char *option_of(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++)
+		if (!strcmp(KEYS[i].key, key))
+			return KEYS[i].option;
+	return NULL;
+}
+
+static int unknown_key(const struct flat_file *file, const struct flat_entry *e, struct err *err)
+{
+	const char *names[ARRAY_SIZE(KEYS)], *near;
+
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++)
+		names[i] = KEYS[i].key;
+	near = closest_name(e->key, names, ARRAY_SIZE(names));
+	if (near)
+		return err_set(err, EINVAL, "%s:%d:%d: unknown key '%s': did you mean '%s'?",
+			       file->path, e->line, e->col, e->key, near);
+	return err_set(err, EINVAL, "%s:%d:%d: unknown key '%s'", file->path, e->line, e->col,
+		       e->key);
+}
+
+int policy_apply(const struct flat_file *file, const struct option_def *defs, void *target,
+		 struct err *err)
+{
+	for (size_t i = 0; i < file->n; i++) {
+		const struct flat_entry *e = &file->v[i];
+		const char *option = option_of(e->key);
+		int r;
+
+		if (!option)
+			return unknown_key(file, e, err);
+		r = options_set(defs, target, option, e->value, err);
+		if (r < 0)
+			return err_wrap(err, r, "%s:%d:%d: %s", file->path, e->line, e->col,
+					e->key);
+	}
+	return 0;
+}

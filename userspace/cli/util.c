@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/cli/util.h"
+
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/log.h"
+#include "userspace/cli/cli.h"
+
+DEFINE_AUTO(ruleset, ruleset_free)
+
+void cli_usage(const char *usage, const char *purpose, const struct option_def *defs)
+{
+	printf("Usage: warder %s\n\n%s\n\nOptions:\n", usage, purpose);
+	options_help(defs, stdout);
+}
+
+int cli_fail(const struct err *err)
+{
+	log_error("%s", err_text(err));
+	return EXIT_WARDER;
+}
+
+int cli_bad_usage(const char *command, const struct err *err)
+{
+	log_error("%s (see `warder %s --help`)", err_text(err), command);
+	return EXIT_WARDER;
+}
+
+int cli_finish_output(int code)
+{
+	if (fflush(stdout) != 0 && errno != EPIPE) {
+		log_error("writing the output: %s", strerror(errno));
+		return EXIT_WARDER;
+	}
+	return code;
+}
+
+static void print_diag(void *arg, const struct rule_diag *d)
+{
+	(void)arg;
+	if (d->line)
+		fprintf(stderr, "%s:%d:%d: %s%s\n", d->file, d->line, d->col,
+			d->warning ? "warning: " : "error: ", d->text);
+	else
+		fprintf(stderr, "%s: %s%s\n", d->file,
+			d->warning ? "warning: " : "error: ", d->text);
+}
+
+int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files,
+		   struct err *err)
+{
+	AUTO(ruleset) struct ruleset *rs = NULL;
+	int r;
+
+	r = ruleset_new(&rs, print_diag, NULL);
+	if (r < 0)
+		return err_set(err, r, "rules: %m");
+	for (size_t i = 0; default_packs && i < rule_packs_n; i++) {
+		r = ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, err);
+		if (r < 0)
+			return err_wrap(err, r, "built-in rules");
+	}
+	for (size_t i = 0; i < files->n; i++) {
+		r = ruleset_add_file(rs, files->v[i], err);
+		if (r < 0)
+			return err_wrap(err, r, "rules");
+	}
+	r = ruleset_compile(rs, err);
+	if (r < 0)
+		return err_wrap(err, r, "rules");
+	*ret = take_ptr(rs);
+	return 0;
+}

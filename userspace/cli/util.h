@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands share. */
+#ifndef WARDER_CLI_UTIL_H
+#define WARDER_CLI_UTIL_H
+
+#include <stdio.h>
+#include "rules/rule.h"
+#include "userspace/base/option.h"
+
+/* Usage, purpose and the option table on stdout. */
+void cli_usage(const char *usage, const char *purpose, const struct option_def *defs);
+/* Log the error with the command's name, return EXIT_WARDER. */
+int cli_fail(const struct err *err);
+/* Usage errors: the message and where help is. Returns EXIT_WARDER. */
+int cli_bad_usage(const char *command, const struct err *err);
+/* Flush stdout; a closed pipe is no error. Returns the exit code. */
+int cli_finish_output(int code);
+
+/* Default packs and files into a compiled set; every problem goes to stderr as file:line:col. */
+int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files,
+		   struct err *err);
+
+#endif
