@@ -289,17 +289,40 @@ static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
 	return attach(s, fd, op, true);
 }
 
+#define SCRATCH_DIR ".scratch"
+
+/* Directories of a file system can be cloned as mounts of their own only while it hangs somewhere:
+ * detached ones can be cloned from Linux 6.15 on. So it hangs in the new root until that is complete. */
+static int scratch_make(struct setup *s, uint64_t size)
+{
+	s->scratch = make_tmpfs(size, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (s->scratch < 0)
+		return s->scratch;
+	if (mkdirat(s->root, SCRATCH_DIR, 0) < 0 ||
+	    move_mount(s->scratch, "", s->root, SCRATCH_DIR, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
+}
+
+static int scratch_hide(struct setup *s)
+{
+	if (s->scratch < 0)
+		return 0;
+	if (fchdir(s->root) < 0 || umount2(SCRATCH_DIR, MNT_DETACH) < 0 ||
+	    unlinkat(s->root, SCRATCH_DIR, AT_REMOVEDIR) < 0)
+		return -errno;
+	return 0;
+}
+
 static int do_scratch(struct setup *s, const struct root_op *op, size_t i)
 {
 	auto_close int fd = -1;
 	int r;
 
 	(void)i;
-	if (s->scratch < 0) {
-		s->scratch = make_tmpfs(op->size, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-		if (s->scratch < 0)
-			return s->scratch;
-	}
+	r = s->scratch < 0 ? scratch_make(s, op->size) : 0;
+	if (r < 0)
+		return r;
 	if (mkdirat(s->scratch, op->source, 0700) < 0 ||
 	    fchmodat(s->scratch, op->source, op->mode, 0) < 0)
 		return -errno;
@@ -505,6 +528,10 @@ int setup_root(struct setup *s)
 
 		setup_at(s, op->source && op->kind == ROOT_BIND ? op->source : op->target);
 		r = apply[op->kind](s, op, i);
+	}
+	if (r == 0) {
+		setup_at(s, "/" SCRATCH_DIR);
+		r = scratch_hide(s);
 	}
 	umask(old);
 	return r;
