@@ -56,6 +56,11 @@ static struct lru_key address_key(const struct sandbox *s, const struct ip_addr 
 	return key_exact(s, in[0], in[1]);
 }
 
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
 /* Same question, same flow: id, both ports, resolver, name in lower case, type. False: the event lacks
  * something that would tie the two together. */
 static bool question_key(const struct sandbox *s, const struct event *ev, struct lru_key *ret)
@@ -80,7 +85,7 @@ static bool question_key(const struct sandbox *s, const struct event *ev, struct
 	in.sport = event_u64(ev, F_NET_SRC_PORT);
 	in.dport = event_u64(ev, F_NET_DST_PORT);
 	for (size_t i = 0; i < name.n; i++)
-		in.name[i] = (char)(name.p[i] | (name.p[i] >= 'A' && name.p[i] <= 'Z' ? 0x20 : 0));
+		in.name[i] = lower(name.p[i]);
 	*ret = key_of_bytes(s, &in, fixed + name.n);
 	return true;
 }
@@ -154,7 +159,8 @@ static int set_name(struct sandbox *s, const struct ip_addr *ip, struct str name
 		d->name = p;
 		d->room = (uint32_t)name.n;
 	}
-	memcpy(d->name, name.p, name.n);
+	for (size_t i = 0; i < name.n; i++) /* as asked for in any case: policies say it in one */
+		d->name[i] = lower(name.p[i]);
 	d->n = (uint32_t)name.n;
 	d->until = until;
 	return 0;

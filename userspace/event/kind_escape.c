@@ -39,8 +39,9 @@ static struct str keyctl_text(struct decode_ctx *c, const struct wire_escape *w)
 {
 	struct str call = event_str(c->ev, F_SYSCALL);
 
+	/* add_key and request_key have strings: type and description */
 	return str_eqz(call, "keyctl") ? name_or_number(c, name_keyctl(w->args[0]), w->args[0])
-				       : call;
+				       : (struct str){ 0 };
 }
 
 static struct str personality_text(struct decode_ctx *c, const struct wire_escape *w)

@@ -147,7 +147,8 @@ void decode_file_object(struct decode_ctx *c)
 	switch (ev->kind) {
 	case WIRE_FILE_OPEN:
 		set_open_flags(c, w.open_flags);
-		event_set_i64(ev, F_FILE_FD, w.fd);
+		if (ev->hdr.ret >= 0)
+			event_set_i64(ev, F_FILE_FD, w.fd);
 		break;
 	case WIRE_FILE_WRITE:
 		event_set_bool(ev, F_FILE_WRITE, true);
