@@ -72,6 +72,8 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 	}
 	if (!(clone_flags & CLONE_THREAD))
 		init.start = 0;
+	if (moved)
+		init.at = task_cgid(child);
 
 	cs = bpf_task_storage_get(&tasks, child, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!cs) {
@@ -116,10 +118,12 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	struct task_state init = {};
 	struct sandbox_cfg *cfg;
 	bool killed = false;
+	__u64 was, is;
 
 	if (BPF_CORE_READ(dst, root, hierarchy_id) != 0)
 		return 0;
 	st = task_state(task);
+	is = BPF_CORE_READ(dst, kn, id);
 	if (!st) {
 		init.cgid = cgroup_sandbox((__u64)dst);
 		if (!init.cgid)
@@ -128,6 +132,7 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 		if (!cfg)
 			return 0;
 		init.sandbox = cfg->id;
+		init.at = is;
 		init.top = task->tgid;
 		init.role =
 			cfg->armed || cfg->flags & SANDBOX_F_WATCH ? ROLE_PAYLOAD : ROLE_RUNTIME;
@@ -135,6 +140,9 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 			count_fail(FAIL_TASK_STORAGE);
 		return 0;
 	}
+	/* The move is done by now: the task's own pointer says where it is, not where it was. */
+	was = st->at ? st->at : st->cgid;
+	st->at = is;
 	if (st->role == ROLE_PRESTART || cgroup_is_under((__u64)dst, st->cgid))
 		return 0;
 	if (st->role == ROLE_RUNTIME) {
@@ -147,7 +155,6 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 		killed = escape_kill(st, WIRE_ESCAPE_CGROUP_LEAVE);
 	else
 		st->flags |= TASK_LEFT;
-	send_escape(task, st, WIRE_ESCAPE_CGROUP_LEAVE, t->tgid, task_cgid(task),
-		    BPF_CORE_READ(dst, kn, id), killed);
+	send_escape(task, st, WIRE_ESCAPE_CGROUP_LEAVE, t->tgid, was, is, killed);
 	return 0;
 }

@@ -171,6 +171,20 @@ static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, st
 		*flags |= WIRE_F_TRUNC;
 }
 
+/* A program without a file: told as an escape signal too, so that it can be killed before its first
+ * instruction. */
+static __always_inline void send_memfd(struct task_struct *p, struct task_state *st, __u64 ino)
+{
+	struct wire_escape r = {};
+
+	header(&r.h, p, st, WIRE_ESCAPE);
+	r.type = WIRE_ESCAPE_MEMFD_EXEC;
+	r.new_value = ino;
+	if (escape_kill(st, WIRE_ESCAPE_MEMFD_EXEC))
+		r.h.flags |= WIRE_F_KILLED;
+	emit(&r, sizeof(r), WIRE_RING_URGENT);
+}
+
 static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 				      struct task_state *st, struct linux_binprm *bprm)
 {
@@ -219,6 +233,8 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	exec_args(s, r, &x, &flags);
 	r->h.flags = flags;
 	emit_scratch(s, WIRE_RING_URGENT);
+	if (r->memfd)
+		send_memfd(p, st, r->ino);
 }
 
 /* After the new image is in place, before its first instruction. */

@@ -42,6 +42,7 @@ struct task_state {
 	__u32 role;
 	__u32 flags;
 	__u32 pad;
+	__u64 at; /* cgroup id where it was last seen; 0 = the leaf */
 };
 
 /* `counters`: one element, BPF_F_MMAPABLE, so that a process without any privilege that inherited
