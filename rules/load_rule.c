@@ -94,17 +94,20 @@ static void set_desc(struct ruleset *rs, struct rule *r, const struct ynode *n, 
 
 static void set_priority(struct ruleset *rs, struct rule *r, const struct ynode *n)
 {
-	char hint[96];
+	char hint[96], low[32];
 	struct str s;
 
 	if (!load_scalar(rs, n, "priority", &s))
 		return;
+	snprintf(low, sizeof(low), "%s", s.p);
+	for (char *p = low; *p; p++)
+		*p = *p >= 'A' && *p <= 'Z' ? *p + 32 : *p;
 	if (rule_priority_parse(s, &r->info.priority) < 0)
 		rule_error(rs, ynode_pos(n),
 			   "unknown priority '%s'%s: one of emergency alert critical error warning "
 			   "notice informational debug",
 			   s.p,
-			   rule_hint(hint, sizeof(hint), s.p, rule_priority_names, RULE_DEBUG + 1));
+			   rule_hint(hint, sizeof(hint), low, rule_priority_names, RULE_DEBUG + 1));
 }
 
 static void set_action(struct ruleset *rs, struct rule *r, const struct ynode *n)

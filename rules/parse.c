@@ -86,16 +86,24 @@ static void fail(struct parser *p, size_t at, const char *fmt, ...)
 
 static void fail(struct parser *p, size_t at, const char *fmt, ...)
 {
+	struct pos where;
 	char text[400];
+	size_t end = p->n;
 	va_list ap;
 
 	if (p->failed)
 		return;
 	p->failed = true;
+	while (end && is_blank(p->s[end - 1]))
+		end--;
+	where = text_pos(p->t, at < end || !end ? at : end - 1);
+	/* Behind the last word, not on the line after it. */
+	if (at >= end && end)
+		where.col++;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	rule_error(p->rs, text_pos(p->t, at), "%s", text);
+	rule_error(p->rs, where, "%s", text);
 }
 
 /* What stands at `at`, for a message. */

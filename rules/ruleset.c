@@ -186,11 +186,14 @@ int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, stru
 	if (!src || rs_grow(rs, &rs->src, &rs->src_cap, rs->src_n, sizeof(*rs->src)) < 0)
 		return fail(rs, err, before);
 	src->name = rs_dup(rs, str_from(file)).p;
-	src->raw = rs_dup(rs, text);
+	/* A byte order mark is no character of the file: columns count from behind it. */
+	src->raw = rs_dup(rs, str_starts(text, STR("\xef\xbb\xbf"))
+				      ? (struct str){ text.p + 3, text.n - 3 }
+				      : text);
 	if (rs->oom)
 		return fail(rs, err, before);
 	rs->src[rs->src_n++] = src;
-	if (hash_source(rs, src->raw) < 0)
+	if (hash_source(rs, text) < 0)
 		return err_set(err, ENOMEM, "%s: cannot hash", file);
 	/* err carries the first error of this file, not of an earlier one. */
 	if (!before)

@@ -224,7 +224,7 @@ static bool bind_regex(struct ruleset *rs, const struct expr *e, struct atom *a)
 static bool check_name(struct ruleset *rs, const struct expr *e, const struct word *w, int slot)
 {
 	const char *names[256];
-	char hint[96], word[64];
+	char hint[96], word[96];
 	size_t n = 0;
 
 	if (slot == F_KIND && !event_kind_by_name(w->s)) {
