@@ -4,7 +4,6 @@
  * the fan-out goes back to the cursor: at least once, duplicates have equal ids. */
 #include "exporters/kafka.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,9 +225,10 @@ static void check_stall(struct kafka_sink *s)
 static rd_kafka_resp_err_t produce(struct kafka_sink *s, const char *topic,
 				   const struct export_record *rec, uint64_t ticket)
 {
-	char seq[24];
-	int seq_n = snprintf(seq, sizeof(seq), "%" PRIu64, rec->seq);
+	char digits[20], *seq = digits + sizeof(digits);
 
+	for (uint64_t v = rec->seq; v || seq == digits + sizeof(digits); v /= 10)
+		*--seq = (char)('0' + v % 10);
 	return rd_kafka_producev(
 		s->rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_KEY(rec->session.p, rec->session.n),
 		RD_KAFKA_V_VALUE((void *)rec->json.p, rec->json.n),
@@ -237,7 +237,7 @@ static rd_kafka_resp_err_t produce(struct kafka_sink *s, const char *topic,
 		RD_KAFKA_V_HEADER("id", rec->id.p, (ssize_t)rec->id.n),
 		RD_KAFKA_V_HEADER("schema", "native/1", -1),
 		RD_KAFKA_V_HEADER("kind", rec->kind.p, (ssize_t)rec->kind.n),
-		RD_KAFKA_V_HEADER("seq", seq, seq_n),
+		RD_KAFKA_V_HEADER("seq", seq, (digits + sizeof(digits) - seq)),
 		RD_KAFKA_V_HEADER("content-type", "application/json", -1),
 		RD_KAFKA_V_HEADER("sandbox", rec->sandbox.p, (ssize_t)rec->sandbox.n),
 		RD_KAFKA_V_END);

@@ -28,20 +28,21 @@ static bool take(struct scan *s, char c)
 /* The body of a string as it stands; p is at the opening quote. */
 static bool take_string(struct scan *s, struct str *ret, bool *ret_escaped)
 {
-	const char *start = s->p + 1, *p = start;
+	const char *start = s->p + 1, *from = start, *quote, *slash;
 
 	*ret_escaped = false;
-	for (; p < s->end && *p != '"'; p++) {
-		if (*p != '\\')
-			continue;
-		*ret_escaped = true;
-		if (++p == s->end)
+	for (;;) {
+		quote = from < s->end ? memchr(from, '"', (size_t)(s->end - from)) : NULL;
+		if (!quote)
 			return false;
+		slash = memchr(from, '\\', (size_t)(quote - from));
+		if (!slash)
+			break;
+		*ret_escaped = true;
+		from = slash + 2; /* what is escaped is part of the string */
 	}
-	if (p >= s->end)
-		return false;
-	*ret = (struct str){ start, (size_t)(p - start) };
-	s->p = p + 1;
+	*ret = (struct str){ start, (size_t)(quote - start) };
+	s->p = quote + 1;
 	return true;
 }
 
@@ -75,6 +76,8 @@ static bool skip_value(struct scan *s)
 
 static struct str *wanted(struct export_record *rec, struct str key)
 {
+	if (key.n < 2 || key.n > 7)
+		return NULL;
 	if (str_eq(key, STR("id")))
 		return &rec->id;
 	if (str_eq(key, STR("kind")))

@@ -129,9 +129,10 @@ static void print_status(struct fanout *f, int behind)
 	fflush(stdout);
 }
 
-static int fail(const struct err *err)
+static int fail(struct fanout *f, const struct err *err)
 {
 	fprintf(stderr, "export-feed: %s\n", err_text(err));
+	fanout_free(f);
 	return 2;
 }
 
@@ -139,7 +140,7 @@ int main(int argc, char **argv)
 {
 	struct fanout_options opt = { 0 };
 	struct err err = { 0 };
-	struct fanout *f;
+	struct fanout *f = NULL;
 	char line[64];
 	int ms;
 
@@ -150,16 +151,16 @@ int main(int argc, char **argv)
 	opt = (struct fanout_options){ argv[3], open(argv[2], O_DIRECTORY | O_CLOEXEC), lines_open,
 				       argv[1] };
 	if (fanout_new(&f, &opt, &err) < 0)
-		return fail(&err);
+		return fail(f, &err);
 	for (int i = 4; i < argc; i++) {
 		struct exporter_config cfg;
 
 		if (exporter_config_parse(&cfg, argv[i], &err) < 0 || fanout_add(f, &cfg, &err) < 0)
-			return fail(&err);
+			return fail(f, &err);
 		exporter_config_done(&cfg);
 	}
 	if (fanout_start(f, &err) < 0)
-		return fail(&err);
+		return fail(f, &err);
 	while (fgets(line, sizeof(line), stdin) && strncmp(line, "end", 3)) {
 		int behind = 0;
 

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The journal to its sinks: a file, and librdkafka's mock cluster in a process of its own (this machine
+ * runs both, so its rate is for one core pair). `bench_export [RECORDS]`. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include "exporters/exporter.h"
+#include "exporters/record.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/store/store.h"
+
+#define RECORD_LEN 500
+#define SESSION	   "01JBENCH0000000000000000AB"
+#define WAIT_MS	   120000
+
+static char dir_path[64];
+static int dir_fd;
+
+static void die(const char *what, const struct err *err)
+{
+	fprintf(stderr, "bench_export: %s: %s\n", what, err ? err_text(err) : "failed");
+	exit(1);
+}
+
+static void row(const char *name, double value, const char *unit, const char *target)
+{
+	printf("%s\t%.6g\t%s\t%s\n", name, value, unit, target);
+	fflush(stdout);
+}
+
+static double cpu_seconds(void)
+{
+	return (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;
+}
+
+static double wall_seconds(void)
+{
+	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
+}
+
+static size_t make_record(char out[RECORD_LEN + 1], uint64_t seq)
+{
+	unsigned x = (unsigned)seq * 2654435761u;
+	size_t n = (size_t)snprintf(
+		out, RECORD_LEN,
+		"{\"v\":1,\"id\":\"" SESSION "-%08llu\",\"seq\":%llu,"
+		"\"time\":\"2026-01-31T12:34:%02u.%09uZ\",\"mono\":%u,\"kind\":\"exec\","
+		"\"vantage\":\"kernel\",\"session\":\"" SESSION "\",\"sandbox\":\"4026531%03u\","
+		"\"proc\":{\"pid\":%u,\"ppid\":%u,\"exe\":\"/usr/bin/python3.11\",\"args\":"
+		"[\"python3\",\"-c\",\"step %u\"],\"cwd\":\"/workspace\"},\"pad\":\"",
+		(unsigned long long)seq, (unsigned long long)seq, x % 60, x % 1000000000, x, x % 7,
+		x % 30000, x % 300, x % 100000);
+
+	memset(out + n, 'x', RECORD_LEN - 2 - n);
+	memcpy(out + RECORD_LEN - 2, "\"}", 3);
+	return RECORD_LEN;
+}
+
+static void append(struct journal *j, uint64_t n)
+{
+	char text[RECORD_LEN + 1];
+
+	for (uint64_t i = 0; i < n; i++) {
+		struct str rec = { text, make_record(text, journal_next_seq(j)) };
+
+		if (journal_append(j, rec) < 0)
+			die("journal_append", NULL);
+	}
+	if (journal_commit(j) < 0)
+		die("journal_commit", NULL);
+}
+
+/* ---- the fan-out over the journal, as the pipeline sets it up ---- */
+
+static int source_next(void *arg, struct str *rec, uint64_t *seq, struct err *err)
+{
+	return journal_reader_next(arg, rec, seq, err);
+}
+
+static int source_seek(void *arg, uint64_t seq, struct err *err)
+{
+	return journal_reader_seek(arg, seq, err);
+}
+
+static void source_free(void *arg)
+{
+	journal_reader_free(arg);
+}
+
+static int source_open(void *arg, struct export_source *ret, struct err *err)
+{
+	struct journal_reader *reader;
+	int r = journal_reader_open(&reader, *(int *)arg, err);
+
+	if (r == 0)
+		*ret = (struct export_source){ reader, source_next, source_seek, source_free };
+	return r;
+}
+
+static struct fanout *start_fanout(const char *sink)
+{
+	struct fanout_options opt = { SESSION, -1, source_open, &dir_fd };
+	struct exporter_config cfg;
+	struct err err = { 0 };
+	struct fanout *f;
+
+	if (fanout_new(&f, &opt, &err) < 0 || exporter_config_parse(&cfg, sink, &err) < 0 ||
+	    fanout_add(f, &cfg, &err) < 0 || fanout_start(f, &err) < 0)
+		die(sink, &err);
+	exporter_config_done(&cfg);
+	return f;
+}
+
+static void drain(struct fanout *f, uint64_t seq)
+{
+	if (fanout_drain(f, seq, WAIT_MS))
+		die("drain", NULL);
+}
+
+/* ---- measurements ---- */
+
+static void bench_scan(void)
+{
+	enum { N = 2000000 };
+	char text[RECORD_LEN + 1];
+	struct str json = { text, make_record(text, 1) };
+	struct export_record rec;
+	double t = cpu_seconds();
+
+	for (int i = 0; i < N; i++) {
+		record_scan(&rec, json);
+		__asm__ volatile("" ::"r"(rec.id.p) : "memory");
+	}
+	row("export: find id, kind, session", (cpu_seconds() - t) / N * 1e9, "ns/event", "-");
+}
+
+static void bench_file(uint64_t n)
+{
+	double t = wall_seconds();
+	struct fanout *f;
+	char sink[128];
+
+	snprintf(sink, sizeof(sink), "file:%s/out.jsonl", dir_path);
+	f = start_fanout(sink);
+	drain(f, n);
+	row("export: journal to file", (double)n / (wall_seconds() - t), "events/s", "-");
+	fanout_free(f);
+	unlinkat(dir_fd, "out.jsonl", 0);
+}
+
+static void bench_kafka(struct journal *j, const char *brokers, uint64_t n)
+{
+	uint64_t first = journal_next_seq(j) - 1;
+	double wall, cpu, append_cpu = 0;
+	struct fanout *f;
+	char sink[256];
+
+	snprintf(sink, sizeof(sink), "kafka:%s,topic=bench,alerts-topic=", brokers);
+	f = start_fanout(sink);
+	wall = wall_seconds();
+	cpu = cpu_seconds();
+	drain(f, first);
+	row("export: journal to Kafka (zstd, acks=all)", (double)n / (wall_seconds() - wall),
+	    "events/s", ">= 250000");
+	row("export: journal to Kafka, CPU", (cpu_seconds() - cpu) / (double)n * 1e6, "us/event",
+	    "-");
+
+	/* 10,000 events/s in commits of 200 ms, writing the journal not counted. */
+	cpu = cpu_seconds();
+	for (int i = 0; i < 15; i++) {
+		struct timespec ts = { 0, 200000000 };
+		double a = (double)clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+		append(j, 2000);
+		append_cpu += ((double)clock_ns(CLOCK_THREAD_CPUTIME_ID) - a) / 1e9;
+		fanout_notify(f);
+		nanosleep(&ts, NULL);
+	}
+	drain(f, journal_next_seq(j) - 1);
+	row("export: Kafka at 10,000 events/s, CPU",
+	    (cpu_seconds() - cpu - append_cpu) / 30000 * 1e6, "us/event", "<= 6");
+	fanout_free(f);
+}
+
+/* What the thread that writes the journal pays for a sink whose other side is dead. */
+static void bench_dead_sink(void)
+{
+	enum { N = 2000 };
+	struct fanout *f = start_fanout("kafka:127.0.0.1:1");
+	double t = (double)clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	for (int i = 0; i < N; i++) {
+		struct timespec ts = { 0, 100000 };
+
+		fanout_notify(f);
+		nanosleep(&ts, NULL);
+	}
+	t = (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
+	row("export: notify with a dead sink (with a sleep)", t / N / 1000, "us", "-");
+	fanout_free(f);
+}
+
+static pid_t start_mock(char *ret_brokers, size_t size, int *ret_stop)
+{
+	int up[2], down[2];
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(up, O_CLOEXEC) < 0 || pipe2(down, O_CLOEXEC) < 0)
+		die("pipe", NULL);
+	pid = fork();
+	if (pid == 0) {
+		rd_kafka_conf_t *conf = rd_kafka_conf_new();
+		rd_kafka_mock_cluster_t *c;
+		rd_kafka_t *rk;
+		char byte;
+
+		close(down[1]);
+		rd_kafka_conf_set(conf, "log_level", "0", NULL, 0);
+		rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, NULL, 0);
+		c = rd_kafka_mock_cluster_new(rk, 1);
+		dprintf(up[1], "%s", rd_kafka_mock_cluster_bootstraps(c));
+		close(up[1]);
+		_exit(read(down[0], &byte, 1) < 0);
+	}
+	close(up[1]);
+	close(down[0]);
+	n = read(up[0], ret_brokers, size - 1);
+	if (pid < 0 || n <= 0)
+		die("mock cluster", NULL);
+	ret_brokers[n] = 0;
+	close(up[0]);
+	*ret_stop = down[1];
+	return pid;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 500000;
+	const struct journal_options opt = { .session = SESSION, .no_sync = true };
+	const char *tmp = getenv("TMPDIR");
+	char brokers[128], cmd[128];
+	struct err err = { 0 };
+	struct journal *j;
+	int stop;
+	pid_t pid = start_mock(brokers, sizeof(brokers), &stop); /* before any thread of ours */
+
+	snprintf(dir_path, sizeof(dir_path), "%.40s/bench-export-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(dir_path))
+		die(dir_path, NULL);
+	dir_fd = open(dir_path, O_DIRECTORY | O_CLOEXEC);
+	if (journal_create(&j, dir_fd, &opt, &err) < 0)
+		die("journal_create", &err);
+	append(j, n);
+	bench_scan();
+	bench_file(n);
+	bench_kafka(j, brokers, n);
+	bench_dead_sink();
+	journal_free(j);
+	close(stop);
+	waitpid(pid, NULL, 0);
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir_path);
+	return system(cmd) ? 1 : 0;
+}
