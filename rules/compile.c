@@ -204,11 +204,13 @@ static void compile_bucket(struct ruleset *rs, const struct fold *f, size_t k, u
 	struct coder c = { .rs = rs, .b = &rs->bucket[k], .local = local };
 	size_t cap = 0;
 
-	for (size_t i = 0; i < rs->rule_n && !c.failed; i++) {
-		struct rule *r = rs->rule[i];
-		struct prog prog = { .rule = (uint32_t)i };
+	/* Rules with an action first: a result that is full of alerts must not lack the kill. */
+	for (size_t i = 0; i < 2 * rs->rule_n && !c.failed; i++) {
+		struct rule *r = rs->rule[i % rs->rule_n];
+		struct prog prog = { .rule = (uint32_t)(i % rs->rule_n) };
 
-		if (!runs(r) || !fold(f, r->pred))
+		if ((r->info.action == RULE_ACT_ALERT) != (i >= rs->rule_n) || !runs(r) ||
+		    !fold(f, r->pred))
 			continue;
 		prog.entry = emit(&c, r->pred, PC_TRUE, PC_FALSE);
 		if (rs_grow(rs, &c.b->prog, &cap, c.b->progs_n, sizeof(*c.b->prog)) < 0)

@@ -340,6 +340,7 @@ struct rule {
 	struct exception *ex;
 	size_t ex_n;
 	struct str source;
+	const struct ynode *action_node;
 	bool enabled, skip_unknown, falco, failed;
 	uint32_t terms;
 	uint32_t visible;
@@ -384,7 +385,8 @@ struct ruleset {
 	struct err first;
 	unsigned errors, warnings, diags;
 	bool compiled, oom;
-	void *sha; /* EVP_MD_CTX */
+	unsigned actions; /* that the caller can do */
+	void *sha;	  /* EVP_MD_CTX */
 	char hash[65];
 
 	struct source **src;

@@ -117,6 +117,7 @@ static void set_action(struct ruleset *rs, struct rule *r, const struct ynode *n
 
 	if (!load_scalar(rs, n, "action", &s))
 		return;
+	r->action_node = n;
 	if (rule_action_parse(s, &r->info.action) < 0)
 		rule_error(
 			rs, ynode_pos(n),

@@ -66,13 +66,25 @@ void ruleset_free(struct ruleset *rs);
  * which went to `fn`; the first one is in `err` as "file:line:col: message". */
 int ruleset_add_file(struct ruleset *rs, const char *path, struct err *err);
 int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, struct err *err);
+/* What the caller can do: a bit an action (1 << RULE_ACT_KILL ...). An enabled rule that asks for
+ * another one is an error of its file. Before ruleset_compile; default: alert and kill. */
+void ruleset_allow_actions(struct ruleset *rs, unsigned actions);
 /* Bind names, check types, compile. After this the set is read-only and can be shared by threads. */
 int ruleset_compile(struct ruleset *rs, struct err *err);
 
-/* Which rules match. Allocates nothing. Returns the number. */
+/* Which rules match: those with an action first, so that no number of alerts can hide one. Allocates
+ * nothing (after a thread's first event). Returns the number. */
 size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rule_matches *ret);
 /* The rule's `output` with fields filled in, at most `max` bytes. */
 int rule_format_output(const struct rule_info *r, const struct event *ev, struct buf *out);
+
+/* Fixtures: JSON events as event_to_json writes them, one a line, each behind comment lines
+ *   # fires: Rule A; Rule B     exactly these rules fire (none without this line)
+ *   # near: Rule C              a near miss: this rule exists and does not fire
+ * Every difference is told to `fn` with its line. Returns the number of failed events, with
+ * *ret_events the number tried; -EINVAL when the file is no fixture file. */
+int ruleset_test(const struct ruleset *rs, const char *file, struct str text, rule_diag_fn fn,
+		 void *arg, size_t *ret_events, struct err *err);
 
 /* A bare condition ("kind = exec and proc.exe startswith /tmp/"), for --filter. */
 struct rule_filter;

@@ -127,6 +127,7 @@ int ruleset_new(struct ruleset **ret, rule_diag_fn fn, void *arg)
 	arena_init(&rs->arena, RULE_ARENA_MAX);
 	rs->fn = fn;
 	rs->fn_arg = arg;
+	rs->actions = 1u << RULE_ACT_ALERT | 1u << RULE_ACT_KILL;
 	rs->sha = EVP_MD_CTX_new();
 	if (!rs->sha || EVP_DigestInit_ex(rs->sha, EVP_sha256(), NULL) != 1) {
 		ruleset_free(rs);
@@ -228,6 +229,30 @@ static void finish_hash(struct ruleset *rs)
 		snprintf(rs->hash + 2 * i, 3, "%02x", md[i]);
 }
 
+void ruleset_allow_actions(struct ruleset *rs, unsigned actions)
+{
+	rs->actions = actions;
+}
+
+/* A rule that was to prevent or stop something and only alerts would be worse than none. */
+static void check_action(struct ruleset *rs, struct rule *r)
+{
+	char can[64];
+	size_t n = 0;
+
+	if (!r->enabled || (rs->actions >> r->info.action & 1))
+		return;
+	can[0] = 0;
+	for (int a = RULE_ACT_ALERT; a <= RULE_ACT_HOLD; a++)
+		if (rs->actions >> a & 1)
+			n += (size_t)snprintf(can + n, sizeof(can) - n, "%s%s", n ? ", " : "",
+					      rule_action_names[a]);
+	rule_error(rs, ynode_pos(r->action_node ? r->action_node : r->node),
+		   "action '%s' of rule '%s' is not available here (%s)",
+		   rule_action_name(r->info.action), r->info.name, can);
+	r->failed = true;
+}
+
 static void bind_rule(struct ruleset *rs, struct rule *r)
 {
 	unsigned before = rs->errors;
@@ -236,6 +261,7 @@ static void bind_rule(struct ruleset *rs, struct rule *r)
 
 	if (r->info.state == RULE_REFUSED)
 		return;
+	check_action(rs, r);
 	if (rule_full_condition(rs, r, &full) < 0 || !(e = expr_parse(rs, &full))) {
 		r->failed = true;
 	} else {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rules against recorded or written events, without a kernel. */
+#include "rules/internal.h"
+
+#include <stdarg.h>
+
+#define FIXTURE_NAMES_MAX 32
+#define FIXTURE_ARENA_MAX ((size_t)16 << 20)
+
+struct fixture {
+	const struct ruleset *rs;
+	const char *file;
+	rule_diag_fn fn;
+	void *arg;
+	struct arena arena;
+	const struct rule_info *want[FIXTURE_NAMES_MAX], *near[FIXTURE_NAMES_MAX];
+	size_t want_n, near_n;
+	int line;
+	bool bad; /* this event failed */
+};
+
+static void say(struct fixture *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct fixture *f, const char *fmt, ...)
+{
+	struct rule_diag d = { .line = f->line, .col = 1 };
+	va_list ap;
+
+	f->bad = true;
+	if (!f->fn)
+		return;
+	snprintf(d.file, sizeof(d.file), "%s", f->file);
+	va_start(ap, fmt);
+	vsnprintf(d.text, sizeof(d.text), fmt, ap);
+	va_end(ap);
+	f->fn(f->arg, &d);
+}
+
+static struct str trim(struct str s)
+{
+	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t')) {
+		s.p++;
+		s.n--;
+	}
+	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t' || s.p[s.n - 1] == '\r'))
+		s.n--;
+	return s;
+}
+
+static int read_names(struct fixture *f, struct str s, const struct rule_info **v, size_t *n,
+		      struct err *err)
+{
+	while (s.n) {
+		const char *semi = memchr(s.p, ';', s.n);
+		struct str name = trim((struct str){ s.p, semi ? (size_t)(semi - s.p) : s.n });
+		struct rule *r = name.n ? ruleset_rule(f->rs, name) : NULL;
+
+		s = semi ? (struct str){ semi + 1, s.n - (size_t)(semi + 1 - s.p) }
+			 : (struct str){ 0 };
+		if (!name.n)
+			continue;
+		if (!r)
+			return err_set(err, EINVAL, "%s:%d:1: no rule is named '%.*s'", f->file,
+				       f->line, (int)MIN(name.n, (size_t)120), name.p);
+		if (*n == FIXTURE_NAMES_MAX)
+			return err_set(err, EINVAL, "%s:%d:1: more than %d rules for one event",
+				       f->file, f->line, FIXTURE_NAMES_MAX);
+		v[(*n)++] = &r->info;
+	}
+	return 0;
+}
+
+static bool has(const struct rule_info *const *v, size_t n, const struct rule_info *r)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] == r)
+			return true;
+	return false;
+}
+
+static int try_event(struct fixture *f, struct str json, struct err *err)
+{
+	struct event *ev = arena_zalloc(&f->arena, sizeof(*ev));
+	struct rule_matches m;
+	struct err inner = { 0 };
+
+	if (!ev)
+		return err_set(err, ENOMEM, "%s:%d:1: out of memory", f->file, f->line);
+	if (event_from_json(ev, &f->arena, json, &inner) < 0)
+		return err_set(err, EINVAL, "%s:%d:1: %s", f->file, f->line, err_text(&inner));
+	ruleset_eval(f->rs, ev, &m);
+	f->bad = false;
+	for (size_t i = 0; i < f->want_n; i++)
+		if (!has(m.v, m.n, f->want[i]))
+			say(f, "rule '%s' should fire, it did not", f->want[i]->name);
+	for (size_t i = 0; i < m.n; i++)
+		if (has(f->near, f->near_n, m.v[i]))
+			say(f, "rule '%s' fired on its near miss", m.v[i]->name);
+		else if (!has(f->want, f->want_n, m.v[i]))
+			say(f, "rule '%s' fired, it should not", m.v[i]->name);
+	return f->bad;
+}
+
+static int read_comment(struct fixture *f, struct str s, struct err *err)
+{
+	s = trim((struct str){ s.p + 1, s.n - 1 });
+	if (str_starts(s, STR("fires:")))
+		return read_names(f, (struct str){ s.p + 6, s.n - 6 }, f->want, &f->want_n, err);
+	if (str_starts(s, STR("near:")))
+		return read_names(f, (struct str){ s.p + 5, s.n - 5 }, f->near, &f->near_n, err);
+	return 0;
+}
+
+int ruleset_test(const struct ruleset *rs, const char *file, struct str text, rule_diag_fn fn,
+		 void *arg, size_t *ret_events, struct err *err)
+{
+	struct fixture f = { .rs = rs, .file = file, .fn = fn, .arg = arg };
+	size_t events = 0;
+	int failed = 0, r = 0;
+
+	arena_init(&f.arena, FIXTURE_ARENA_MAX);
+	while (text.n && r >= 0) {
+		const char *nl = memchr(text.p, '\n', text.n);
+		struct str line = { text.p, nl ? (size_t)(nl - text.p) : text.n };
+
+		text = (struct str){ text.p + line.n + !!nl, text.n - line.n - !!nl };
+		f.line++;
+		line = trim(line);
+		if (!line.n)
+			continue;
+		if (line.p[0] == '#') {
+			r = read_comment(&f, line, err);
+			continue;
+		}
+		r = try_event(&f, line, err);
+		failed += r > 0;
+		events++;
+		f.want_n = f.near_n = 0;
+		arena_reset(&f.arena);
+	}
+	arena_done(&f.arena);
+	if (r < 0)
+		return r;
+	*ret_events = events;
+	return failed;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The default packs: what is built in, and each rule on its own fixtures, all packs loaded together. */
+#include "rules_test.h"
+
+#include <fcntl.h>
+#include "userspace/base/fd.h"
+
+static struct ruleset *load_packs(void)
+{
+	struct ruleset *rs = NULL;
+	struct said said = { .n = 0 };
+
+	assert_int_equal(ruleset_new(&rs, hear, &said), 0);
+	for (size_t i = 0; i < rule_packs_n; i++)
+		assert_int_equal(ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, NULL),
+				 0);
+	assert_int_equal(ruleset_compile(rs, NULL), 0);
+	if (said.n)
+		fail_msg("the packs say:\n%s", said.text);
+	return rs;
+}
+
+static void packs_are_built_in(void **state)
+{
+	static const char *const names[] = { "escape", "files", "network", "process" };
+	struct ruleset *rs = load_packs();
+
+	(void)state;
+	assert_int_equal(rule_packs_n, ARRAY_SIZE(names));
+	for (size_t i = 0; i < rule_packs_n; i++)
+		assert_string_equal(rule_packs[i].name, names[i]);
+	for (size_t i = 0; i < ruleset_count(rs); i++) {
+		const struct rule_info *r = ruleset_get(rs, i);
+
+		if (r->state != RULE_LOADED)
+			fail_msg("rule '%s': %s", r->name, r->why);
+		assert_true(r->tags_n > 0);
+	}
+	ruleset_free(rs);
+}
+
+static void tell(void *arg, const struct rule_diag *d)
+{
+	(void)arg;
+	print_error("%s:%d: %s\n", d->file, d->line, d->text);
+}
+
+/* Is the rule named on a line that begins with `mark`? */
+static bool is_named(const char *text, const char *mark, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = text; (p = strstr(p, mark)); p += strlen(mark)) {
+		const char *end = p + strcspn(p, "\n"), *at = strstr(p, name);
+
+		while (at && at < end) {
+			if ((at[n] == ';' || at[n] == '\n') && at[-1] == ' ')
+				return true;
+			at = strstr(at + 1, name);
+		}
+	}
+	return false;
+}
+
+static void every_rule_fires_on_its_fixture_only(void **state)
+{
+	struct ruleset *rs = load_packs();
+	unsigned missing = 0;
+
+	(void)state;
+	for (size_t i = 0; i < rule_packs_n; i++) {
+		auto_free char *text = NULL;
+		struct err err = { 0 };
+		char path[128];
+		size_t n = 0, events = 0;
+		int r;
+
+		snprintf(path, sizeof(path), "tests/rules/packs/%s.events", rule_packs[i].name);
+		assert_int_equal(file_read_at(AT_FDCWD, path, 1 << 20, &text, &n), 0);
+		r = ruleset_test(rs, path, (struct str){ text, n }, tell, NULL, &events, &err);
+		if (r < 0)
+			fail_msg("%s", err_text(&err));
+		assert_int_equal(r, 0);
+		assert_true(events > 0);
+		for (size_t k = 0; k < ruleset_count(rs); k++) {
+			const struct rule_info *info = ruleset_get(rs, k);
+
+			if (strcmp(info->file, rule_packs[i].name))
+				continue;
+			if (!is_named(text, "# fires:", info->name) ||
+			    !is_named(text, "# near:", info->name)) {
+				print_error("%s: rule '%s' needs an event and a near miss\n", path,
+					    info->name);
+				missing++;
+			}
+		}
+	}
+	assert_int_equal(missing, 0);
+	ruleset_free(rs);
+}
+
+static uint64_t bit(enum wire_escape_type t)
+{
+	return 1ull << t;
+}
+
+static void kernel_kills_what_is_proven(void **state)
+{
+	struct ruleset *rs = load_packs();
+	uint64_t kill = ruleset_kernel_kill_escapes(rs);
+
+	(void)state;
+	assert_int_equal(kill & bit(WIRE_ESCAPE_UNSHARE), bit(WIRE_ESCAPE_UNSHARE));
+	assert_int_equal(kill & bit(WIRE_ESCAPE_MOUNT), bit(WIRE_ESCAPE_MOUNT));
+	assert_int_equal(kill & bit(WIRE_ESCAPE_BPF), bit(WIRE_ESCAPE_BPF));
+	assert_int_equal(kill & bit(WIRE_ESCAPE_OPEN_BY_HANDLE), bit(WIRE_ESCAPE_OPEN_BY_HANDLE));
+	/* Alerts, and a kill that depends on the outcome. */
+	assert_int_equal(kill & bit(WIRE_ESCAPE_IO_URING), 0);
+	assert_int_equal(kill & bit(WIRE_ESCAPE_PTRACE), 0);
+	assert_int_equal(kill & bit(WIRE_ESCAPE_CLONE_NS), 0);
+	assert_int_equal(kill & bit(WIRE_ESCAPE_RUNTIME_SOCKET), 0);
+	assert_int_equal(kill & 1, 0);
+	ruleset_free(rs);
+}
+
+struct pushed {
+	const char *rule; /* the condition and further keys */
+	uint64_t bits;
+};
+
+static void only_whole_kill_rules_are_pushed(void **state)
+{
+#define U (1ull << WIRE_ESCAPE_UNSHARE)
+#define S (1ull << WIRE_ESCAPE_SETNS)
+	static const struct pushed rows[] = {
+		{ "kind = escape and escape.type = unshare\n  action: kill\n", U },
+		{ "escape.type in (unshare, setns)\n  action: kill\n", U | S },
+		{ "escape.type = unshare or escape.type = setns\n  action: kill\n", U | S },
+		{ "not (not escape.type = unshare)\n  action: kill\n", U },
+		{ "escape.type startswith uns\n  action: kill\n", U },
+		{ "escape.type = unshare\n", 0 },
+		{ "escape.type = unshare\n  action: kill\n  enabled: false\n", 0 },
+		{ "escape.type = unshare and proc.comm = x\n  action: kill\n", 0 },
+		{ "escape.type = unshare and not proc.comm = x\n  action: kill\n", 0 },
+		{ "escape.type = unshare or proc.comm = x\n  action: kill\n", U },
+		{ "escape.type = unshare and outcome = success\n  action: kill\n", 0 },
+		{ "evt.type = unshare\n  action: kill\n", 0 },
+		{ "kind = exec and escape.type = unshare\n  action: kill\n", 0 },
+		{ "escape.type = unshare\n  action: kill\n  exceptions:\n  - name: e\n    fields: "
+		  "[proc.comm]\n    values:\n    - [x]\n",
+		  0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct said said;
+		struct ruleset *rs;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "- rule: r\n  desc: d\n  output: o\n  priority: INFO\n  condition: %s",
+			 rows[i].rule);
+		rs = load(text, &said);
+		assert_non_null(rs);
+		if (ruleset_kernel_kill_escapes(rs) != rows[i].bits)
+			fail_msg("%s: got %#llx", rows[i].rule,
+				 (unsigned long long)ruleset_kernel_kill_escapes(rs));
+		ruleset_free(rs);
+	}
+#undef U
+#undef S
+}
+
+/* A rule that was to prevent must not become one that only tells. */
+static void actions_nobody_can_do_are_errors(void **state)
+{
+	static const char text[] = RULE("r", "kind = exec") "  action: freeze\n";
+	struct said said;
+	struct ruleset *rs = load(text, &said);
+
+	(void)state;
+	assert_null(rs);
+	assert_non_null(
+		strstr(said.text,
+		       "6:11: action 'freeze' of rule 'r' is not available here (alert, kill)"));
+	assert_int_equal(ruleset_new(&rs, hear, &said), 0);
+	ruleset_allow_actions(rs, 1u << RULE_ACT_ALERT | 1u << RULE_ACT_FREEZE);
+	assert_int_equal(ruleset_add_text(rs, "t", str_from(text), NULL), 0);
+	assert_int_equal(ruleset_compile(rs, NULL), 0);
+	assert_int_equal(ruleset_get(rs, 0)->action, RULE_ACT_FREEZE);
+	ruleset_free(rs);
+}
+
+/* However many alerts fire on one event, the kill is in the result. */
+static void alerts_never_hide_a_kill(void **state)
+{
+	auto_buf struct buf b = { 0 };
+	struct rule_matches m;
+	struct made_event e;
+	struct ruleset *rs;
+	struct said said;
+
+	(void)state;
+	buf_init(&b, 0);
+	for (int i = 0; i < 2 * RULE_MATCH_MAX; i++)
+		buf_printf(&b,
+			   "- rule: r%d\n  desc: d\n  output: o\n  priority: INFO\n"
+			   "  condition: kind = exec and not proc.pid = %d\n",
+			   i, i);
+	buf_addz(&b, RULE("last", "kind = exec") "  action: kill\n");
+	buf_addc(&b, 0);
+	rs = load(b.p, &said);
+	assert_non_null(rs);
+	make_event(&e, "exec; proc.pid=9999");
+	ruleset_eval(rs, &e.ev, &m);
+	assert_string_equal(m.v[0]->name, "last");
+	assert_int_equal(m.n + m.more, 2 * RULE_MATCH_MAX + 1);
+	drop_event(&e);
+	ruleset_free(rs);
+}
+
+static void fixtures_say_what_is_wrong(void **state)
+{
+	static const char rules[] = RULE("a", "kind = exec") RULE("b", "kind = exit");
+	struct said said, heard = { .n = 0 };
+	struct ruleset *rs = load(rules, &said);
+	struct err err = { 0 };
+	size_t events = 0;
+
+	(void)state;
+	assert_non_null(rs);
+	assert_int_equal(ruleset_test(rs, "f",
+				      STR("# fires: a\n{\"kind\":\"exec\"}\n\n"
+					  "# fires: b\n{\"kind\":\"exec\"}\n"
+					  "# near: a\n{\"kind\":\"exec\"}\n{\"kind\":\"oom\"}\n"),
+				      hear, &heard, &events, &err),
+			 2);
+	assert_int_equal(events, 4);
+	assert_string_equal(heard.text, "5:1: rule 'b' should fire, it did not\n"
+					"5:1: rule 'a' fired, it should not\n"
+					"7:1: rule 'a' fired on its near miss\n");
+	assert_int_equal(ruleset_test(rs, "f", STR("# fires: c\n{}\n"), NULL, NULL, &events, &err),
+			 -EINVAL);
+	assert_string_equal(err.text, "f:1:1: no rule is named 'c'");
+	assert_int_equal(ruleset_test(rs, "f", STR("{\"kind\":\n"), NULL, NULL, &events, &err),
+			 -EINVAL);
+	ruleset_free(rs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packs_are_built_in),
+		cmocka_unit_test(every_rule_fires_on_its_fixture_only),
+		cmocka_unit_test(kernel_kills_what_is_proven),
+		cmocka_unit_test(only_whole_kill_rules_are_pushed),
+		cmocka_unit_test(actions_nobody_can_do_are_errors),
+		cmocka_unit_test(alerts_never_hide_a_kill),
+		cmocka_unit_test(fixtures_say_what_is_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
