@@ -206,6 +206,10 @@ static int prepare(struct run *run, struct err *err)
 {
 	int r;
 
+	/* What a warder that was killed left behind: nobody else comes by to remove it. */
+	r = sandbox_sweep(NULL);
+	if (r > 0)
+		log_info("removed what %d killed sandboxes left behind", r);
 	r = sandbox_plan_new(&run->plan, &run->spec, err);
 	if (r < 0)
 		return r;
