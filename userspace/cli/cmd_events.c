@@ -104,10 +104,12 @@ int cmd_events(int argc, char **argv)
 		err_wrap(&err, -EINVAL, "--filter");
 		return cli_fail(&err);
 	}
-	if (bundle_open(&fd, argv[1], &err) < 0 || journal_reader_open(&reader, fd, &err) < 0)
+	if (bundle_open(&fd, argv[1], &err) < 0)
 		return cli_fail(&err);
-	if (print_events(reader, filter, args.follow, &err) < 0) {
+	if (journal_reader_open(&reader, fd, &err) < 0 ||
+	    print_events(reader, filter, args.follow, &err) < 0) {
 		fflush(stdout);
+		err_wrap(&err, -EBADMSG, "session '%s'", argv[1]);
 		return cli_fail(&err);
 	}
 	return cli_finish_output(0);

@@ -81,8 +81,8 @@ static int report(struct fanout *f, uint64_t last, int behind)
 	return cli_finish_output(behind ? 1 : 0);
 }
 
-static int export_to(const struct export_args *a, int bundle, char **sinks, int sinks_n,
-		     struct err *err)
+static int export_to(const struct export_args *a, const char *word, int bundle, char **sinks,
+		     int sinks_n, struct err *err)
 {
 	AUTO(fanout) struct fanout *fanout = NULL;
 	auto_close int cursors = -1;
@@ -99,8 +99,10 @@ static int export_to(const struct export_args *a, int bundle, char **sinks, int 
 	};
 
 	engine_ids(&uid, &gid);
-	if (scan_bundle(bundle, session, &last, err) < 0)
+	if (scan_bundle(bundle, session, &last, err) < 0) {
+		err_wrap(err, -EBADMSG, "session '%s'", word);
 		return cli_fail(err);
+	}
 	if (!a->all) {
 		if (cursors_open(&cursors, geteuid() ? geteuid() : uid, geteuid() ? getegid() : gid,
 				 err) < 0)
@@ -155,5 +157,5 @@ int cmd_export(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (bundle_open(&fd, argv[1], &err) < 0)
 		return cli_fail(&err);
-	return export_to(&args, fd, argv + 2, n - 1, &err);
+	return export_to(&args, argv[1], fd, argv + 2, n - 1, &err);
 }

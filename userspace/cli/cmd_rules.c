@@ -3,7 +3,6 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
-#include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
@@ -128,10 +127,8 @@ int cmd_rules(int argc, char **argv)
 		err_set(&err, EINVAL, "which rule file?");
 		return cli_bad_usage("rules", &err);
 	}
-	if (cli_load_rules(&rs, args.packs || !files.n, &files, &err) < 0) {
-		log_error("%s", err_text(&err));
+	if (cli_load_rules(&rs, args.packs || !files.n, &files) < 0)
 		return check ? 1 : EXIT_WARDER;
-	}
 	if (!check || args.json)
 		print_rules(rs, args.json);
 	if (check && !args.json)

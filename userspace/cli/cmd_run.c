@@ -344,10 +344,13 @@ static int read_args(struct run_args *a, struct flat_file *policy, int argc, cha
 	return options_parse(OPTIONS, a, argc, argv, rest, err);
 }
 
-static int dry_run(const struct sandbox_spec *spec, bool json, struct err *err)
+static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 {
 	AUTO(sandbox_plan) struct sandbox_plan *plan = NULL;
 
+	spec->session = "dry-run"; /* a real one gets its id at the start */
+	if (!spec->name)
+		spec->name = spec->session;
 	if (sandbox_plan_new(&plan, spec, err) < 0 || sandbox_plan_print(plan, json, stdout) < 0)
 		return cli_fail(err);
 	return cli_finish_output(0);
@@ -417,8 +420,9 @@ int cmd_run(int argc, char **argv)
 	}
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0)
 		return cli_bad_usage("run", &err);
-	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules, &err) < 0 ||
-	    check_actions(rules, &err) < 0)
+	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules) < 0)
+		return EXIT_WARDER;
+	if (check_actions(rules, &err) < 0)
 		return cli_fail(&err);
 	if (a.dry_run)
 		return dry_run(&spec, a.json, &err);

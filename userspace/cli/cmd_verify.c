@@ -98,8 +98,10 @@ int cmd_verify(int argc, char **argv)
 	if (bundle_open(&fd, argv[1], &err) < 0)
 		return cli_fail(&err);
 	if (store_verify(fd, &rep, isatty(STDERR_FILENO) && !args.quiet ? progress : NULL, NULL,
-			 &err) < 0)
+			 &err) < 0) {
+		err_wrap(&err, -EBADMSG, "session '%s'", argv[1]);
 		return cli_fail(&err);
+	}
 	if (args.json)
 		print_json(&rep);
 	else if (!args.quiet)

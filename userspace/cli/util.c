@@ -36,26 +36,24 @@ int cli_finish_output(int code)
 	return code;
 }
 
+/* `arg`: bool, set when an error (no warning) was printed. */
 static void print_diag(void *arg, const struct rule_diag *d)
 {
-	(void)arg;
+	const char *level = d->warning ? "warning: " : "error: ";
+
+	if (!d->warning)
+		*(bool *)arg = true;
 	if (d->line)
-		fprintf(stderr, "%s:%d:%d: %s%s\n", d->file, d->line, d->col,
-			d->warning ? "warning: " : "error: ", d->text);
+		fprintf(stderr, "%s:%d:%d: %s%s\n", d->file, d->line, d->col, level, d->text);
 	else
-		fprintf(stderr, "%s: %s%s\n", d->file,
-			d->warning ? "warning: " : "error: ", d->text);
+		fprintf(stderr, "%s: %s%s\n", d->file, level, d->text);
 }
 
-int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files,
-		   struct err *err)
+static int load_rules(struct ruleset *rs, bool default_packs, const struct option_list *files,
+		      struct err *err)
 {
-	AUTO(ruleset) struct ruleset *rs = NULL;
 	int r;
 
-	r = ruleset_new(&rs, print_diag, NULL);
-	if (r < 0)
-		return err_set(err, r, "rules: %m");
 	for (size_t i = 0; default_packs && i < rule_packs_n; i++) {
 		r = ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, err);
 		if (r < 0)
@@ -67,8 +65,26 @@ int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option
 			return err_wrap(err, r, "rules");
 	}
 	r = ruleset_compile(rs, err);
-	if (r < 0)
-		return err_wrap(err, r, "rules");
+	return r < 0 ? err_wrap(err, r, "rules") : 0;
+}
+
+int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files)
+{
+	AUTO(ruleset) struct ruleset *rs = NULL;
+	struct err err = { 0 };
+	bool told = false;
+	int r;
+
+	r = ruleset_new(&rs, print_diag, &told);
+	if (r == 0)
+		r = load_rules(rs, default_packs, files, &err);
+	else
+		err_set(&err, r, "rules: %m");
+	if (r < 0) {
+		if (!told)
+			log_error("%s", err_text(&err));
+		return r;
+	}
 	*ret = take_ptr(rs);
 	return 0;
 }

@@ -16,8 +16,8 @@ int cli_bad_usage(const char *command, const struct err *err);
 /* Flush stdout; a closed pipe is no error. Returns the exit code. */
 int cli_finish_output(int code);
 
-/* Default packs and files into a compiled set; every problem goes to stderr as file:line:col. */
-int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files,
-		   struct err *err);
+/* Default packs and files into a compiled set. Every problem goes to stderr as file:line:col, so a
+ * negative result needs no further word. */
+int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files);
 
 #endif

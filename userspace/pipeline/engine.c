@@ -70,7 +70,7 @@ static int open_journal(struct engine *e, struct err *err)
 
 	r = journal_create(&e->journal, e->opt->bundle_fd, &jo, err);
 	if (r < 0)
-		return r;
+		return err_wrap(err, r, "session directory '%s'", e->opt->bundle);
 	r = pipeline_new(&e->pipeline, e->opt->rules);
 	if (r < 0)
 		return err_set(err, r, "setting up the pipeline: %m");

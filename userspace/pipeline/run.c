@@ -243,14 +243,19 @@ static void forward_signals(struct run *run)
 		sandbox_signal(run->sandbox, (int)si.ssi_signo);
 }
 
-static void hit_timeout(struct run *run)
+static void tell_limit(struct run *run, enum wire_limit type, uint64_t value, uint64_t used)
 {
 	struct wire_limit_hit rec;
 
-	run->result->facts.timed_out = true;
-	record_limit(&rec, SANDBOX_ID, WIRE_LIMIT_TIMEOUT, run->spec.limits.timeout_ns,
-		     run->spec.limits.timeout_ns);
+	record_limit(&rec, SANDBOX_ID, type, value, used);
 	engine_send_limit(run->engine_fd, &rec);
+}
+
+static void hit_timeout(struct run *run)
+{
+	run->result->facts.timed_out = true;
+	tell_limit(run, WIRE_LIMIT_TIMEOUT, run->spec.limits.timeout_ns,
+		   run->spec.limits.timeout_ns);
 	sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
 }
 
@@ -338,6 +343,8 @@ static int launch_and_wait(struct run *run, struct err *err)
 	facts->pids_peak = sr.pids_peak;
 	facts->oom_kills = sr.oom_kills;
 	facts->pids_denied = sr.pids_denied;
+	if (sr.pids_denied) /* the kernel counts refused forks, it sends no signal for them */
+		tell_limit(run, WIRE_LIMIT_PIDS, run->spec.limits.pids, sr.pids_peak);
 	return start;
 }
 
