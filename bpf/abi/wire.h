@@ -151,7 +151,9 @@ struct wire_hdr {
 	__u32 gid;
 	__u32 nspid; /* tgid in the task's own pid namespace */
 	__s32 ret;   /* result or -errno of the call; 0 where there is none */
-	__u16 nr;    /* syscall number; WIRE_NR_NONE where there is none */
+	/* Syscall number in the 64-bit table, also for 32-bit and x32 entries (FOREIGN_ABI: as it was
+	 * called); WIRE_NR_NONE where there is none. */
+	__u16 nr;
 	__u16 cpu;
 	__u8 ring;    /* enum wire_ring */
 	__u8 vantage; /* enum wire_vantage */

@@ -196,7 +196,7 @@ static void decode_outcome(struct decode_ctx *c, const struct wire_hdr *h)
 
 static void decode_syscall(struct decode_ctx *c, const struct wire_hdr *h)
 {
-	const char *name = name_syscall(h->nr, h->flags & WIRE_F_COMPAT);
+	const char *name = name_syscall(h->nr);
 
 	if (h->flags & WIRE_F_IOURING)
 		name = "io_uring";

@@ -118,6 +118,7 @@ enum field_type {
 	X(FILE_BYTES, "file.bytes", FT_U64, FAM_FILE, "bytes written")                             \
 	X(FILE_OP, "file.op", FT_STR, FAM_FILE,                                                    \
 	  "attr: chmod chown setxattr truncate; link: hard symbolic")                              \
+	X(FILE_XATTR, "file.xattr", FT_STR, FAM_FILE, "attr: extended attribute that was set")     \
 	X(FILE_UID, "file.uid", FT_U64, FAM_FILE, "owner given to chown")                          \
 	X(FILE_GID, "file.gid", FT_U64, FAM_FILE, "group given to chown")                          \
 	X(FILE_DELETED, "file.deleted", FT_BOOL, FAM_FILE, "the file had no name left")            \

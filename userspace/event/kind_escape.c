@@ -56,12 +56,22 @@ static struct str ptrace_text(struct decode_ctx *c, const struct wire_escape *w)
 	return w->args[0] && request.p ? with_pid(c, request.p, w->args[1]) : request;
 }
 
+/* Seen twice: as a call (flags of clone3 are behind a pointer), and, when it worked, as the new task. */
 static struct str clone_ns_text(struct decode_ctx *c, const struct wire_escape *w)
 {
-	bool clone3 = str_eqz(event_str(c->ev, F_SYSCALL), "clone3");
+	struct str flags;
 
-	/* clone3's flags are in a struct behind args[0]: the probe reads them into new_value */
-	return clone_flags(c, w->new_value || clone3 ? w->new_value : w->args[0]);
+	if (str_eqz(event_str(c->ev, F_SYSCALL), "clone3"))
+		return (struct str){ 0 };
+	flags = clone_flags(c, w->args[0]);
+	return w->new_value && flags.p ? with_pid(c, flags.p, w->new_value) : flags;
+}
+
+static struct str foreign_text(struct decode_ctx *c)
+{
+	/* i386 or x32: the number does not say which, so it gets no name */
+	event_unset(c->ev, F_SYSCALL);
+	return arena_printf(c->ev->arena, "32-bit or x32 call %u", c->ev->hdr.nr);
 }
 
 /* In words what the arguments say; p == NULL where they say nothing to a reader. */
@@ -88,6 +98,8 @@ static struct str args_text(struct decode_ctx *c, const struct wire_escape *w)
 		return personality_text(c, w);
 	case WIRE_ESCAPE_SOCKET_FAMILY:
 		return name_or_number(c, name_family((uint32_t)w->args[0]), w->args[0]);
+	case WIRE_ESCAPE_FOREIGN_ABI:
+		return foreign_text(c);
 	default:
 		return (struct str){ 0 };
 	}
@@ -118,7 +130,7 @@ void decode_escape(struct decode_ctx *c)
 	}
 	event_set_str(ev, F_ESCAPE_DETAIL, detail);
 	event_set_str(ev, F_ESCAPE_TARGET, target);
-	if (w.old_value || w.new_value) {
+	if ((w.old_value || w.new_value) && w.type != WIRE_ESCAPE_CLONE_NS) {
 		event_set_u64(ev, F_ESCAPE_OLD, w.old_value);
 		event_set_u64(ev, F_ESCAPE_NEW, w.new_value);
 	}
@@ -126,7 +138,8 @@ void decode_escape(struct decode_ctx *c)
 		event_set_u64(ev, F_ESCAPE_ARG0, w.args[0]);
 		event_set_u64(ev, F_ESCAPE_ARG1, w.args[1]);
 		event_set_u64(ev, F_ESCAPE_ARG2, w.args[2]);
-	} else if (ev->hdr.ret == 0 && !(ev->hdr.flags & WIRE_F_DENIED)) {
+	} else if (ev->hdr.ret == 0 && !(ev->hdr.flags & WIRE_F_DENIED) &&
+		   w.type != WIRE_ESCAPE_CLONE_NS) {
 		event_unset(ev, F_OUTCOME); /* a finding, not a call: there is no result */
 	}
 	event_set_bool(ev, F_ESCAPE_KILLED, ev->hdr.flags & WIRE_F_KILLED);

@@ -113,6 +113,8 @@ static void set_attr(struct decode_ctx *c, const struct wire_file *w)
 		if (w->gid != UINT32_MAX)
 			event_set_u64(c->ev, F_FILE_GID, w->gid);
 	}
+	if (w->op == OP_SETXATTR)
+		decode_set_string(c, F_FILE_XATTR, w->path2);
 	if (w->op == OP_TRUNCATE)
 		event_set_u64(c->ev, F_FILE_BYTES, w->size);
 }

@@ -16,9 +16,9 @@
 
 #define LOOKUP(table, i) ((i) < ARRAY_SIZE(table) ? (table)[i] : NULL)
 
-const char *name_syscall(uint16_t nr, bool compat)
+const char *name_syscall(uint16_t nr)
 {
-	return compat ? LOOKUP(SYSCALLS_COMPAT, nr) : LOOKUP(SYSCALLS_NATIVE, nr);
+	return LOOKUP(SYSCALLS, nr);
 }
 
 const char *name_errno(int err)

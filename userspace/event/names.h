@@ -9,8 +9,8 @@
 #include "userspace/base/arena.h"
 #include "userspace/base/str.h"
 
-/* System call by number, in the build architecture's table or its 32-bit one. */
-const char *name_syscall(uint16_t nr, bool compat);
+/* System call by number in the build architecture's 64-bit table: probes translate others to it. */
+const char *name_syscall(uint16_t nr);
 /* "ENOENT"; also the kernel's internal restart codes. */
 const char *name_errno(int err);
 /* "SIGKILL", "SIGRTMIN+3". */
