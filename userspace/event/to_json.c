@@ -388,16 +388,18 @@ static char *put_members(struct writer *w, char *d, const struct event *ev)
 
 int event_to_json(const struct event *ev, struct buf *out)
 {
-	struct writer w = { .out = out, .error = -EMSGSIZE };
+	struct writer w = { .out = out };
 	bool failed_before = out->failed;
 	size_t n = out->n;
-	char *d;
+	char *d = NULL;
 
 	pthread_once(&keys_once, keys_fill);
 	out->failed = false;
-	w.end = out->p + out->cap;
-	d = ensure(&w, out->p + n, SLACK);
-	if (d) {
+	w.error = buf_reserve(out, SLACK);
+	if (w.error == 0) {
+		w.error = -EMSGSIZE;
+		w.end = out->p + out->cap;
+		d = out->p + n;
 		*d++ = '{';
 		d = put_members(&w, d, ev);
 	}
