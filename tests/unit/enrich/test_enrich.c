@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the golden cases cannot show: limits, many sandboxes, memory given back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/abi/maps.h"
+#include "userspace/enrich/enrich.h"
+#include "userspace/event/decode.h"
+
+struct fixture {
+	struct enrich *enrich;
+	struct arena arena;
+	struct event ev;
+};
+
+static int setup(void **state)
+{
+	struct enrich_limits limits = { .processes = 100, .dns_entries = 50, .files = 60 };
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	*state = f;
+	arena_init(&f->arena, 1 << 20);
+	return enrich_new(&f->enrich, &limits);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	enrich_free(f->enrich);
+	arena_done(&f->arena);
+	free(f);
+	return 0;
+}
+
+static int add_session(struct fixture *f, uint32_t id)
+{
+	struct enrich_session s = {
+		.sandbox_id = id, .session = "S", .name = "n", .host = "h", .real_offset_ns = -5
+	};
+
+	return enrich_session_add(f->enrich, &s);
+}
+
+static struct event *start(struct fixture *f, enum wire_kind kind, uint32_t sandbox, uint64_t pid)
+{
+	arena_reset(&f->arena);
+	event_init(&f->ev, kind, &f->arena);
+	f->ev.hdr.sandbox = sandbox;
+	event_set_u64(&f->ev, F_MONO, 1000 + pid);
+	event_set_u64(&f->ev, F_PROC_PID, pid);
+	event_set_u64(&f->ev, F_PROC_START, pid);
+	event_set_strz(&f->ev, F_OUTCOME, "success");
+	return &f->ev;
+}
+
+static void exec_of(struct fixture *f, uint32_t sandbox, uint64_t pid, const char *exe, size_t cwd)
+{
+	struct event *ev = start(f, WIRE_EXEC, sandbox, pid);
+	char *long_cwd = arena_zalloc(&f->arena, cwd + 1);
+
+	memset(long_cwd, 'd', cwd);
+	event_set_strz(ev, F_PROC_EXE, exe);
+	event_set_str(ev, F_PROC_CWD, (struct str){ long_cwd, cwd });
+	assert_int_equal(enrich_apply(f->enrich, ev), 0);
+}
+
+static bool knows(struct fixture *f, uint32_t sandbox, uint64_t pid)
+{
+	struct event *ev = start(f, WIRE_FILE_MKDIR, sandbox, pid);
+
+	assert_int_equal(enrich_apply(f->enrich, ev), 0);
+	return event_has(ev, F_PROC_EXE);
+}
+
+static void sessions_come_and_go(void **state)
+{
+	struct fixture *f = *state;
+	struct enrich_stats st;
+
+	assert_int_equal(enrich_apply(f->enrich, start(f, WIRE_EXIT, 1, 1)), -ENOENT);
+	assert_int_equal(add_session(f, 1), 0);
+	assert_int_equal(add_session(f, 1), -EEXIST);
+	exec_of(f, 1, 7, "/bin/a", 1);
+	assert_true(str_eqz(event_str(&f->ev, F_SESSION), "S"));
+	assert_true(str_eqz(event_str(&f->ev, F_HOST), "h"));
+	assert_false(event_has(&f->ev, F_TENANT));
+	assert_int_equal(event_u64(&f->ev, F_TIME), 1002);
+	assert_true(knows(f, 1, 7));
+	enrich_session_remove(f->enrich, 1);
+	enrich_session_remove(f->enrich, 1);
+	assert_int_equal(enrich_apply(f->enrich, start(f, WIRE_EXIT, 1, 1)), -ENOENT);
+	/* a sandbox that gets the number again starts from nothing */
+	assert_int_equal(add_session(f, 1), 0);
+	assert_false(knows(f, 1, 7));
+	enrich_stats(f->enrich, &st);
+	assert_int_equal(st.sandboxes, 1);
+	assert_int_equal(st.processes, 0);
+}
+
+static void a_live_sandbox_is_never_forgotten_for_another(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t id = 1; id <= SANDBOXES_MAX; id++)
+		assert_int_equal(add_session(f, id), 0);
+	assert_int_equal(add_session(f, SANDBOXES_MAX + 1), -ENOSPC);
+	assert_int_equal(enrich_apply(f->enrich, start(f, WIRE_EXIT, 1, 1)), 0);
+	enrich_session_remove(f->enrich, 5);
+	assert_int_equal(add_session(f, SANDBOXES_MAX + 1), 0);
+}
+
+static void sandboxes_do_not_see_each_other(void **state)
+{
+	struct fixture *f = *state;
+
+	add_session(f, 1);
+	add_session(f, 2);
+	exec_of(f, 1, 7, "/bin/a", 1);
+	assert_true(knows(f, 1, 7));
+	assert_false(knows(f, 2, 7));
+	/* and one cannot push the other's processes out */
+	for (uint64_t pid = 1000; pid < 2000; pid++)
+		exec_of(f, 2, pid, "/bin/b", 1);
+	assert_true(knows(f, 1, 7));
+}
+
+static void tables_stay_within_their_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct enrich_stats st;
+	struct event *ev;
+
+	add_session(f, 1);
+	for (uint64_t i = 1; i <= 5000; i++) {
+		exec_of(f, 1, i, "/bin/a", 10);
+		ev = start(f, WIRE_FORK, 1, i);
+		event_set_u64(ev, F_CHILD_PID, i + 100000);
+		event_set_u64(ev, F_CHILD_START, i);
+		assert_int_equal(enrich_apply(f->enrich, ev), 0);
+		ev = start(f, WIRE_FILE_WRITE, 1, i);
+		event_set_str(ev, F_FILE_PATH, arena_printf(&f->arena, "/f%u", (unsigned)i));
+		assert_int_equal(enrich_apply(f->enrich, ev), 0);
+	}
+	enrich_stats(f->enrich, &st);
+	assert_int_equal(st.processes, 100);
+	assert_int_equal(st.files, 60);
+	assert_int_equal(st.evicted, 10000 - 100 + 5000 - 60);
+	assert_true(knows(f, 1, 5000));
+	assert_false(knows(f, 1, 1));
+}
+
+/* The limit on bytes works as the one on processes does: the oldest go. */
+static void long_names_are_bounded_by_bytes(void **state)
+{
+	struct enrich_limits limits = { .processes = 100000 };
+	struct fixture *f = *state;
+	struct enrich_stats st;
+
+	enrich_free(f->enrich);
+	assert_int_equal(enrich_new(&f->enrich, &limits), 0);
+	add_session(f, 1);
+	for (uint64_t i = 1; i <= 20000; i++)
+		exec_of(f, 1, i, "/bin/a", 4000);
+	enrich_stats(f->enrich, &st);
+	assert_true(st.processes * 4000 < 32 << 20);
+	assert_true(st.processes > 7000);
+	assert_true(knows(f, 1, 20000));
+	assert_false(knows(f, 1, 1));
+}
+
+static void processes_that_ended_are_forgotten_in_time(void **state)
+{
+	struct enrich_limits limits = { .processes = 100000 };
+	struct fixture *f = *state;
+	struct enrich_stats st;
+
+	enrich_free(f->enrich);
+	assert_int_equal(enrich_new(&f->enrich, &limits), 0);
+	add_session(f, 1);
+	for (uint64_t i = 1; i <= 3000; i++) {
+		exec_of(f, 1, i, "/bin/true", 1);
+		assert_int_equal(enrich_apply(f->enrich, start(f, WIRE_EXIT, 1, i)), 0);
+		assert_true(knows(f, 1, i)); /* a late record is still named */
+	}
+	enrich_stats(f->enrich, &st);
+	assert_int_equal(st.processes, 512);
+	assert_int_equal(st.evicted, 0);
+	assert_false(knows(f, 1, 1));
+}
+
+/* A chain in which each process starts the next and ends: no ancestor list grows without end. */
+static void a_chain_of_forks_keeps_eight_ancestors(void **state)
+{
+	struct fixture *f = *state;
+	struct event *ev;
+
+	add_session(f, 1);
+	exec_of(f, 1, 1, "/bin/first", 1);
+	for (uint64_t i = 1; i < 1000; i++) {
+		ev = start(f, WIRE_FORK, 1, i);
+		event_set_strz(ev, F_PROC_COMM, "chain");
+		event_set_u64(ev, F_CHILD_PID, i + 1);
+		event_set_u64(ev, F_CHILD_START, i + 1);
+		assert_int_equal(enrich_apply(f->enrich, ev), 0);
+		assert_int_equal(enrich_apply(f->enrich, start(f, WIRE_EXIT, 1, i)), 0);
+	}
+	ev = start(f, WIRE_FILE_MKDIR, 1, 1000);
+	assert_int_equal(enrich_apply(f->enrich, ev), 0);
+	assert_true(str_eqz(event_str(ev, F_PROC_EXE), "/bin/first"));
+	assert_int_equal(ev->v[F_PROC_ANCESTORS].ancestors.n, WIRE_ANCESTORS);
+	for (size_t i = 0; i < WIRE_ANCESTORS; i++) {
+		assert_int_equal(ev->v[F_PROC_ANCESTORS].ancestors.v[i].pid, 999 - i);
+		assert_true(str_eqz(ev->v[F_PROC_ANCESTORS].ancestors.v[i].exe, "/bin/first"));
+	}
+}
+
+static void a_full_arena_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	struct arena small;
+	struct event ev;
+
+	add_session(f, 1);
+	exec_of(f, 1, 7, "/bin/a", 1);
+	for (size_t limit = 8; limit <= 24; limit += 8) {
+		arena_init(&small, limit);
+		event_init(&ev, WIRE_FILE_MKDIR, &small);
+		ev.hdr.sandbox = 1;
+		event_set_u64(&ev, F_PROC_PID, 7);
+		event_set_u64(&ev, F_PROC_START, 7);
+		assert_int_equal(enrich_apply(f->enrich, &ev), limit < 24 ? -ENOMEM : 0);
+		arena_done(&small);
+	}
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(sessions_come_and_go),
+		TEST(a_live_sandbox_is_never_forgotten_for_another),
+		TEST(sandboxes_do_not_see_each_other),
+		TEST(tables_stay_within_their_limits),
+		TEST(long_names_are_bounded_by_bytes),
+		TEST(processes_that_ended_are_forgotten_in_time),
+		TEST(a_chain_of_forks_keeps_eight_ancestors),
+		TEST(a_full_arena_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
