@@ -37,8 +37,9 @@ static int parse_milli(const char *text, uint64_t *ret, const char **ret_end)
 		return -ERANGE;
 	if (*text == '.') {
 		for (text++; isdigit((unsigned char)*text); text++, digits = true) {
-			scale /= 10;
-			v += (uint64_t)(*text - '0') * scale; /* finer than 1/1000 is dropped */
+			scale /= 10; /* finer than 1/1000 is dropped */
+			if (__builtin_add_overflow(v, (uint64_t)(*text - '0') * scale, &v))
+				return -ERANGE;
 		}
 	}
 	if (!digits)
