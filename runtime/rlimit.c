@@ -29,6 +29,7 @@ int setup_rlimits(struct setup *s)
 	const struct sandbox_plan *p = s->plan;
 	const struct sandbox_limits *l = &p->limits;
 	bool no_memory = p->host.controller[CONTROLLER_MEMORY] == CONTROLLER_ABSENT;
+	bool no_pids = p->host.controller[CONTROLLER_PIDS] == CONTROLLER_ABSENT;
 	const struct {
 		const char *name;
 		int which;
@@ -43,8 +44,9 @@ int setup_rlimits(struct setup *s)
 		{ "RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, SIGPENDING_MAX, true },
 		{ "RLIMIT_NICE", RLIMIT_NICE, 0, true },
 		{ "RLIMIT_RTPRIO", RLIMIT_RTPRIO, 0, true },
-		/* The id is this sandbox's alone, so its count is the sandbox's, init included. */
-		{ "RLIMIT_NPROC", RLIMIT_NPROC, l->pids + 1, l->pids != 0 },
+		/* Only where pids.max cannot count: this one would refuse first, and nobody would be
+		 * told. The id is this sandbox's alone, so its count is the sandbox's, init included. */
+		{ "RLIMIT_NPROC", RLIMIT_NPROC, l->pids + 1, no_pids && l->pids != 0 },
 		{ "RLIMIT_DATA", RLIMIT_DATA, l->memory, no_memory && l->memory != 0 },
 	};
 
