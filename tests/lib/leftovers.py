@@ -5,8 +5,8 @@ namespaces and pinned BPF objects. Compared before and after, so that what was t
 import os
 import time
 
-# In an emulated machine (make check-vm) all takes longer.
-WAIT_SECONDS = 60 if os.environ.get("WARDER_VM") else 15  # a kernel may need a moment to let go of a control group or a namespace
+# A kernel may need a moment, more of them in an emulated machine (make check-vm), to let go of a control group or a namespace.
+WAIT_SECONDS = 60 if os.environ.get("WARDER_VM") else 15
 
 
 def cgroup_mounts():
@@ -17,13 +17,42 @@ def cgroup_mounts():
                 yield left.split()[4].replace("\\040", " ")
 
 
-def cgroups():
+def proc_table(build):
+    """{pid: (ppid, exe)} of all processes, and the pids that a warder of another build keeps: on a machine
+    where several people work, what runs there is theirs."""
+    ours, table, foreign = os.path.realpath(os.path.join(build, "warder")), {}, set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            exe = os.readlink("/proc/%s/exe" % pid).replace(" (deleted)", "")
+            with open("/proc/%s/stat" % pid) as f:
+                table[int(pid)] = (int(f.read().rpartition(")")[2].split()[1]), exe)
+        except OSError:
+            continue
+    for pid in table:
+        p = pid
+        while p in table:
+            if os.path.basename(table[p][1]) == "warder" and table[p][1] != ours:
+                foreign.add(pid)
+                break
+            p = table[p][0]
+    return table, foreign
+
+
+def cgroups(build):
+    theirs = set()
+    for pid in proc_table(build)[1]:
+        try:
+            with open("/proc/%d/cgroup" % pid) as f:
+                theirs.update(part for line in f for part in line.strip().split("/") if part.startswith("warder"))
+        except OSError:
+            pass
     for top in cgroup_mounts():
         for folder, subs, _ in os.walk(top):
             # Ours whole: what lies below goes with it.
             for s in [s for s in subs if s.startswith("warder")]:
-                yield "cgroup " + os.path.join(folder, s)
                 subs.remove(s)
+                if s not in theirs:
+                    yield "cgroup " + os.path.join(folder, s)
 
 
 def mounts():
@@ -36,15 +65,10 @@ def mounts():
 
 def processes(build):
     ours = os.path.realpath(os.path.join(build, "warder"))
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            exe = os.readlink("/proc/%s/exe" % pid)
-            with open("/proc/%s/cmdline" % pid, "rb") as f:
-                words = f.read().replace(b"\0", b" ").decode("utf-8", "replace")
-        except OSError:
-            continue
-        if exe.replace(" (deleted)", "") == ours or exe.startswith("/memfd:warder"):
-            yield "process %s %s (%s)" % (pid, exe, words[:200])
+    table, foreign = proc_table(build)
+    for pid, (_, exe) in table.items():
+        if pid not in foreign and (exe == ours or exe.startswith("/memfd:warder")):
+            yield "process %d %s" % (pid, exe)
 
 
 def group_members(pgid, seconds):
@@ -80,7 +104,7 @@ def netns():
 
 
 def snapshot(build):
-    return {*cgroups(), *mounts(), *processes(build), *pins(), *netns()}
+    return {*cgroups(build), *mounts(), *processes(build), *pins(), *netns()}
 
 
 def wait_clean(build, before, seconds=WAIT_SECONDS):

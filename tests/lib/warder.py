@@ -121,7 +121,7 @@ def field(event, name, default=None):
 def own_cgroups():
     """Control groups of ours that exist now, in any hierarchy."""
     import leftovers
-    return set(leftovers.cgroups())
+    return set(leftovers.cgroups(BUILD))
 
 
 class Session(Done):
