@@ -2,8 +2,7 @@
 /* Escape signals: calls that code in a sandbox has no business making. The attempt counts, whatever
  * its result, so those that seccomp denied are told too. With the type's bit in
  * sandbox_cfg.kill_escape the payload gets SIGKILL here and never returns to user space. */
-#include "bpf/lib/emit.bpf.h"
-#include "bpf/lib/task.bpf.h"
+#include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/calls.bpf.h"
 
 #define CLONE_NS	  0x7e020080
@@ -59,41 +58,18 @@ static __always_inline bool is_harmless(const struct call *c, __u32 nr, const __
 	return false;
 }
 
-/* Is it told at all? Set-up is quiet; our own init is watched once the payload runs. */
-static __always_inline bool is_watched(struct task_state *st)
+static __always_inline void send_call(struct scratch *s, struct task_struct *t,
+				      struct task_state *st, __u32 nr, __u32 type, bool compat,
+				      long ret, const struct call *c)
 {
-	struct sandbox_cfg *cfg;
+	struct wire_escape *r = escape_begin(s, st, type, nr, ret);
 
-	if (st->role == ROLE_PAYLOAD)
-		return true;
-	if (st->role != ROLE_RUNTIME)
-		return false;
-	cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
-	return cfg && cfg->armed;
-}
-
-static __always_inline void send_escape(struct scratch *s, struct task_struct *t,
-					struct task_state *st, __u32 nr, __u32 type, bool compat,
-					long ret, const struct call *c)
-{
-	struct wire_escape *r;
-	__u16 flags = compat ? WIRE_F_COMPAT : 0;
-
-	r = rec_begin(s, struct wire_escape);
-	header(&r->h, t, st, WIRE_ESCAPE);
-	r->h.nr = nr;
-	r->h.ret = ret;
-	r->type = type;
-	__builtin_memcpy(r->args, s->args, sizeof(r->args));
-	if (st->role == ROLE_RUNTIME)
-		flags |= WIRE_F_RUNTIME;
-	if (escape_kill(st, type))
-		flags |= WIRE_F_KILLED;
+	if (compat)
+		r->h.flags |= WIRE_F_COMPAT;
 	if (c && c->path >= 0 && s->args[c->path & 7])
-		r->detail = rec_user_str(s, s->args[c->path & 7], &flags);
+		r->detail = rec_user_str(s, s->args[c->path & 7]);
 	if (c && c->path2 >= 0 && s->args[c->path2 & 7])
-		r->detail2 = rec_user_str(s, s->args[c->path2 & 7], &flags);
-	r->h.flags = flags;
+		r->detail2 = rec_user_str(s, s->args[c->path2 & 7]);
 	emit_scratch(s, WIRE_RING_URGENT);
 }
 
@@ -112,6 +88,7 @@ int BPF_PROG(sys_escape, struct pt_regs *regs, long ret)
 		bpf_send_signal(9);
 		return 0;
 	}
+	cred_check(st, false);
 	if (!is_watched(st))
 		return 0;
 	s = scratch_get();
@@ -121,7 +98,7 @@ int BPF_PROG(sys_escape, struct pt_regs *regs, long ret)
 	}
 	call_args(s->args, regs, t);
 	if (!is_harmless(call, c.nr, s->args, ret))
-		send_escape(s, t, st, c.nr, call->what, c.compat, ret, call);
+		send_call(s, t, st, c.nr, call->what, c.compat, ret, call);
 	scratch_put(s);
 	return 0;
 }
@@ -147,8 +124,8 @@ int BPF_PROG(sys_foreign, struct pt_regs *regs, long ret)
 			return 0;
 		}
 		call_args(s->args, regs, t);
-		send_escape(s, t, st, regs->orig_ax & 0xffff, WIRE_ESCAPE_FOREIGN_ABI, true, ret,
-			    NULL);
+		send_call(s, t, st, regs->orig_ax & 0xffff, WIRE_ESCAPE_FOREIGN_ABI, true, ret,
+			  NULL);
 		scratch_put(s);
 	}
 	if (c.nr >= CALLS_MAX)

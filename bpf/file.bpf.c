@@ -1,17 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* Files: opened for writing, renamed, deleted, linked, changed. Called from on_sys_exit for tracked
+/* Files: opened for writing (watched names and raw devices for reading too), renamed, deleted, linked,
+ * changed. Called from on_sys_exit for tracked
  * tasks only. The path of an open comes from the file that was opened; of the others only the
  * caller's string exists, and the record says so. */
 #include "bpf/lib/path.bpf.h"
+#include "bpf/lib/cred.bpf.h"
+#include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/calls.bpf.h"
 
 #define O_ACCMODE   00000003
 #define O_CREAT	    00000100
 #define O_TRUNC	    00001000
 #define FMODE_WRITE 0x2
-#define NR_OPEN	    2
-#define NR_CREAT    85
-#define NR_OPENAT2  437
+#define ENOENT	    2
+#define S_IFMT	    0170000
+#define S_IFBLK	    0060000
+#define S_IFCHR	    0020000
+
+/* include/uapi/linux/magic.h */
+#define PROC_MAGIC	 0x9fa0
+#define SYSFS_MAGIC	 0x62656572
+#define DEBUGFS_MAGIC	 0x64626720
+#define TRACEFS_MAGIC	 0x74726163
+#define SECURITYFS_MAGIC 0x73636673
+#define CGROUP_MAGIC	 0x27e0eb
+#define CGROUP2_MAGIC	 0x63677270
+#define BPF_FS_MAGIC	 0xcafe4a11
+#define EFIVARFS_MAGIC	 0xde5e81e4
+
+#define NR_OPEN	   2
+#define NR_CREAT   85
+#define NR_OPENAT2 437
 
 static __always_inline void file_ids(struct wire_file *r, struct file *f)
 {
@@ -24,26 +43,18 @@ static __always_inline void file_ids(struct wire_file *r, struct file *f)
 		r->h.flags |= WIRE_F_DELETED;
 }
 
-static __always_inline struct wire_str rec_file_path(struct scratch *s, struct file *f,
-						     __u16 *flags)
-{
-	return rec_path(s, (__u64)BPF_CORE_READ(f, f_path.dentry),
-			(__u64)BPF_CORE_READ(f, f_path.mnt), flags);
-}
-
 /* Names that a caller gave: absolute, or with the directory they start from. */
-static __always_inline void rec_name(struct scratch *s, struct task_struct *t, int dirfd,
-				     __u64 uptr, struct wire_str *base, struct wire_str *path,
-				     __u16 *flags)
+static __always_inline void rec_name(struct scratch *s, int dirfd, __u64 uptr,
+				     struct wire_str *base, struct wire_str *path)
 {
 	char first = 0;
 
-	*path = rec_user_str(s, uptr, flags);
+	*path = rec_user_str(s, uptr);
 	if (!path->len)
 		return;
-	bpf_probe_read_kernel(&first, 1, s->rec + (path->off & 0x7fff));
+	bpf_probe_read_kernel(&first, 1, s->rec + (path->off & 0x3fff));
 	if (first != '/')
-		*base = rec_base(s, t, dirfd, flags);
+		*base = unpack(rec_base_packed(s, dirfd));
 }
 
 static __always_inline __u32 open_flags(const __u64 *args, __u32 nr)
@@ -60,41 +71,153 @@ static __always_inline __u32 open_flags(const __u64 *args, __u32 nr)
 	return how;
 }
 
-static __always_inline void send_open(struct scratch *s, struct task_struct *t,
-				      struct task_state *st, __u32 nr, bool compat, long ret)
+/* Device nodes that reach the machine itself: any disk, and memory by its numbers. */
+GLOBAL int is_raw_device(__u64 file)
 {
-	const struct call *c = &calls[nr & (CALLS_MAX - 1)];
-	__u32 how = open_flags(s->args, nr);
-	struct file *f = ret >= 0 ? fd_file(t, ret) : NULL;
-	struct made_key key = {};
-	struct wire_file *r;
-	__u8 one = 1;
-	__u16 flags = compat ? WIRE_F_COMPAT : 0;
+	struct file *f = (struct file *)file;
+	__u16 mode = BPF_CORE_READ(f, f_inode, i_mode);
+	__u32 rdev;
 
-	if (f ? !(BPF_CORE_READ(f, f_mode) & FMODE_WRITE) && !(how & (O_CREAT | O_TRUNC))
-	      : !(how & (O_ACCMODE | O_CREAT | O_TRUNC)))
-		return;
+	if ((mode & S_IFMT) == S_IFBLK)
+		return true;
+	if ((mode & S_IFMT) != S_IFCHR)
+		return false;
+	rdev = BPF_CORE_READ(f, f_inode, i_rdev);
+	return rdev == (1 << 20 | 1) || rdev == (1 << 20 | 2) || rdev == (1 << 20 | 4);
+}
+
+struct top_ctx {
+	__u64 d;
+};
+
+/* Up to the component below the file system's root. */
+static long top_step(__u32 i, struct top_ctx *x)
+{
+	struct dentry *d = (struct dentry *)x->d;
+	struct dentry *up = BPF_CORE_READ(d, d_parent);
+
+	if (up == BPF_CORE_READ(up, d_parent))
+		return 1;
+	x->d = (__u64)up;
+	return 0;
+}
+
+/* A file that steers the kernel, wherever its file system is mounted. Of /proc everything but the
+ * processes' own directories. */
+GLOBAL int is_kernel_file(__u64 file)
+{
+	struct file *f = (struct file *)file;
+	struct dentry *d = BPF_CORE_READ(f, f_path.dentry);
+	struct top_ctx x = { .d = (__u64)d };
+	char first = 0;
+
+	switch (BPF_CORE_READ(d, d_sb, s_magic)) {
+	case SYSFS_MAGIC:
+	case DEBUGFS_MAGIC:
+	case TRACEFS_MAGIC:
+	case SECURITYFS_MAGIC:
+	case CGROUP_MAGIC:
+	case CGROUP2_MAGIC:
+	case BPF_FS_MAGIC:
+	case EFIVARFS_MAGIC:
+		return true;
+	case PROC_MAGIC:
+		break;
+	default:
+		return false;
+	}
+	bpf_loop(16, top_step, &x, 0);
+	d = (struct dentry *)x.d;
+	bpf_probe_read_kernel(&first, 1, BPF_CORE_READ(d, d_name.name));
+	return first < '0' || first > '9';
+}
+
+/* The same for an attempt that was refused: only the caller's string is there. */
+static __always_inline bool is_kernel_path(struct scratch *s, struct wire_str path)
+{
+	__u64 p[2] = {};
+
+	bpf_probe_read_kernel(p, sizeof(p), s->rec + (path.off & 0x3fff));
+	if (p[0] == 0x79732f636f72702fULL) /* "/proc/sy" */
+		return (__u8)p[1] == 's';
+	return (p[0] & 0xffffffffffULL) == 0x2f7379732fULL; /* "/sys/" */
+}
+
+static __always_inline void escape_file(struct scratch *s, struct task_state *st, __u32 type,
+					__u64 uptr)
+{
+	struct wire_escape *r = escape_begin(s, st, type, s->open.nr, s->open.ret);
+
+	if (s->open.f)
+		r->detail = rec_file_path(s, (struct file *)s->open.f);
+	else
+		r->detail = rec_user_str(s, uptr);
+	emit_scratch(s, WIRE_RING_URGENT);
+}
+
+static __always_inline void remember_made(struct task_state *st, const struct wire_file *r)
+{
+	struct made_key key = { .ino = r->ino, .dev = r->dev, .sandbox = st->sandbox };
+	__u8 one = 1;
+
+	if (bpf_map_update_elem(&made, &key, &one, BPF_ANY))
+		count_fail(FAIL_STASH);
+}
+
+static __always_inline void send_open(struct scratch *s, struct task_state *st, bool compat)
+{
+	const struct call *c = &calls[s->open.nr & (CALLS_MAX - 1)];
+	__u64 uptr = s->args[c->path & 7];
+	struct file *f = (struct file *)s->open.f;
+	struct wire_file *r;
 
 	r = rec_begin(s, struct wire_file);
-	header(&r->h, t, st, WIRE_FILE_OPEN);
-	r->h.nr = nr;
-	r->h.ret = ret;
-	r->open_flags = how;
-	r->fd = ret;
+	header(&r->h, st, WIRE_FILE_OPEN);
+	if (compat)
+		r->h.flags |= WIRE_F_COMPAT;
+	r->h.nr = s->open.nr;
+	r->h.ret = s->open.ret;
+	r->open_flags = s->open.how;
+	r->fd = s->open.ret;
 	if (f) {
 		file_ids(r, f);
-		flags |= r->h.flags;
-		r->path = rec_file_path(s, f, &flags);
-		key.ino = r->ino;
-		key.dev = r->dev;
-		key.sandbox = st->sandbox;
-		bpf_map_update_elem(&made, &key, &one, BPF_ANY);
+		r->path = rec_file_path(s, f);
+		s->open.steers = s->open.writes && is_kernel_file((__u64)f);
+		if (s->open.writes && !s->open.steers)
+			remember_made(st, r);
 	} else {
-		rec_name(s, t, c->dir < 0 ? AT_FDCWD : s->args[0], s->args[c->path & 7], &r->base,
-			 &r->path, &flags);
+		rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], uptr, &r->base, &r->path);
+		s->open.steers = s->open.writes && is_kernel_path(s, r->path);
 	}
-	r->h.flags = flags;
 	emit_scratch(s, WIRE_RING_BULK);
+	if (s->open.device)
+		escape_file(s, st, WIRE_ESCAPE_DEVICE, uptr);
+	else if (s->open.steers)
+		escape_file(s, st, WIRE_ESCAPE_KERNEL_FILE, uptr);
+}
+
+/* Reading is ordinary, except of watched names and raw devices. */
+GLOBAL int is_told_open(struct scratch *s)
+{
+	const struct call *c;
+	struct file *f;
+
+	if (!s)
+		return 0;
+	c = &calls[s->open.nr & (CALLS_MAX - 1)];
+	f = (struct file *)s->open.f;
+	if (f) {
+		s->open.writes =
+			BPF_CORE_READ(f, f_mode) & FMODE_WRITE || s->open.how & (O_CREAT | O_TRUNC);
+		s->open.device = is_raw_device((__u64)f);
+		return s->open.writes || s->open.device ||
+		       watched_dentry((__u64)BPF_CORE_READ(f, f_path.dentry)) == WATCHED_FILE;
+	}
+	s->open.device = 0;
+	s->open.writes = !!(s->open.how & (O_ACCMODE | O_CREAT | O_TRUNC));
+	if (s->open.writes && is_told(s->open.ret))
+		return 1;
+	return watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX) == WATCHED_FILE;
 }
 
 SEC("tp_btf/sys_exit")
@@ -105,27 +228,27 @@ int BPF_PROG(sys_open, struct pt_regs *regs, long ret)
 	struct sysctx c = call_of(regs, t);
 	struct scratch *s;
 
-	if (!st || st->role != ROLE_PAYLOAD || !is_told(ret))
+	if (!st || st->role != ROLE_PAYLOAD || !(is_told(ret) || ret == -ENOENT))
 		return 0;
-	/* The common case, reading, ends here. openat2 has its flags in memory. */
-	if (c.nr == NR_OPEN && !c.compat && !(regs->si & (O_ACCMODE | O_CREAT | O_TRUNC)))
-		return 0;
-	if (c.nr == 257 && !c.compat && !(regs->dx & (O_ACCMODE | O_CREAT | O_TRUNC)))
-		return 0;
+	cred_check(st, false);
 	s = scratch_get();
 	if (!s) {
 		no_scratch(st, WIRE_FILE_OPEN);
 		return 0;
 	}
 	call_args(s->args, regs, t);
-	send_open(s, t, st, c.nr, c.compat, ret);
+	s->open.nr = c.nr;
+	s->open.ret = ret;
+	s->open.how = open_flags(s->args, c.nr);
+	s->open.f = ret >= 0 ? (__u64)fd_file(t, ret) : 0;
+	if (is_told_open(s))
+		send_open(s, st, c.compat);
 	scratch_put(s);
 	return 0;
 }
 
 /* What the call carries besides names: it stands behind the path (or the descriptor). */
-static __always_inline void file_extra(struct scratch *s, struct wire_file *r, const struct call *c,
-				       __u16 *flags)
+static __always_inline void file_extra(struct scratch *s, struct wire_file *r, const struct call *c)
 {
 	int at = (c->path >= 0 ? c->path : c->dir) + 1;
 	__u64 v = s->args[at & 7];
@@ -144,39 +267,38 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 				      struct task_state *st, __u32 nr, bool compat, long ret)
 {
 	const struct call *c = &calls[nr & (CALLS_MAX - 1)];
-	__u16 flags = compat ? WIRE_F_COMPAT : 0;
 	struct wire_file *r;
 	struct file *f;
 	int dirfd;
 
 	r = rec_begin(s, struct wire_file);
-	header(&r->h, t, st, c->what);
+	header(&r->h, st, c->what);
+	if (compat)
+		r->h.flags |= WIRE_F_COMPAT;
 	r->h.nr = nr;
 	r->h.ret = ret;
 	r->fd = -1;
 	r->op = c->op;
 	if (c->path >= 0) {
 		dirfd = c->dir >= 0 ? (int)s->args[c->dir & 7] : AT_FDCWD;
-		rec_name(s, t, dirfd, s->args[c->path & 7], &r->base, &r->path, &flags);
+		rec_name(s, dirfd, s->args[c->path & 7], &r->base, &r->path);
 	} else {
 		r->fd = s->args[c->dir & 7];
 		f = fd_file(t, r->fd);
 		if (f) {
 			file_ids(r, f);
-			flags |= r->h.flags;
-			r->path = rec_file_path(s, f, &flags);
+			r->path = rec_file_path(s, f);
 		}
 	}
-	file_extra(s, r, c, &flags);
+	file_extra(s, r, c);
 	if (c->path2 >= 0) {
 		if (c->what == WIRE_FILE_ATTR || c->op == 2) { /* attribute name, symlink text */
-			r->path2 = rec_user_str(s, s->args[c->path2 & 7], &flags);
+			r->path2 = rec_user_str(s, s->args[c->path2 & 7]);
 		} else {
 			dirfd = c->dir2 >= 0 ? (int)s->args[c->dir2 & 7] : AT_FDCWD;
-			rec_name(s, t, dirfd, s->args[c->path2 & 7], &r->base2, &r->path2, &flags);
+			rec_name(s, dirfd, s->args[c->path2 & 7], &r->base2, &r->path2);
 		}
 	}
-	r->h.flags = flags;
 	emit_scratch(s, WIRE_RING_BULK);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /* Who belongs to a sandbox: inherited from parent to child, begun by birth or arrival in a
  * registered cgroup, ended by nothing but the task's end. */
-#include "bpf/lib/emit.bpf.h"
-#include "bpf/lib/task.bpf.h"
+#include "bpf/lib/escape.bpf.h"
 
 #define CLONE_THREAD 0x00010000
 #define CLONE_NS     0x7e020080 /* CLONE_NEW*; NEWTIME (0x80) reaches us only from clone3 */
@@ -12,29 +11,12 @@ static __always_inline void send_fork(struct task_struct *t, struct task_state *
 {
 	struct wire_fork r = {};
 
-	header(&r.h, t, st, WIRE_FORK);
+	header_of(&r.h, t, st, WIRE_FORK);
 	r.h.ret = child->tgid;
 	r.child_start = cs->start;
 	r.clone_flags = flags;
 	r.child_tgid = child->tgid;
 	r.child_nspid = cs->nspid;
-	emit(&r, sizeof(r), WIRE_RING_URGENT);
-}
-
-static __always_inline void send_escape(struct task_struct *t, struct task_state *st, __u32 type,
-					__u64 arg, __u64 was, __u64 is, bool killed)
-{
-	struct wire_escape r = {};
-
-	header(&r.h, t, st, WIRE_ESCAPE);
-	if (killed)
-		r.h.flags |= WIRE_F_KILLED;
-	if (st->role == ROLE_RUNTIME)
-		r.h.flags |= WIRE_F_RUNTIME;
-	r.type = type;
-	r.args[0] = arg;
-	r.old_value = was;
-	r.new_value = is;
 	emit(&r, sizeof(r), WIRE_RING_URGENT);
 }
 

@@ -7,6 +7,8 @@
  * inet_sock_set_state decides it. Misses: connects by io_uring and MSG_FASTOPEN have no sys_exit;
  * sockets made outside the sandbox are in no cgroup program (sys_exit still sees their connect). */
 #include "bpf/lib/path.bpf.h"
+#include "bpf/lib/cred.bpf.h"
+#include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/calls.bpf.h"
 
 #define AF_UNIX		1
@@ -160,7 +162,7 @@ static __always_inline void sock_addrs(struct wire_net *r, struct sock *sk, bool
 }
 
 /* What the caller said, for a connect that never came to the cgroup program. */
-static __always_inline bool user_addr(struct wire_net *r, __u64 uptr, __u16 *flags)
+static __always_inline bool user_addr(struct scratch *s, struct wire_net *r, __u64 uptr)
 {
 	struct {
 		__u16 family;
@@ -169,9 +171,9 @@ static __always_inline bool user_addr(struct wire_net *r, __u64 uptr, __u16 *fla
 		__u8 ip6[16];
 	} sa = {};
 
-	*flags |= WIRE_F_TOCTOU;
+	s->flags |= WIRE_F_TOCTOU;
 	if (bpf_probe_read_user(&sa, 8, (void *)uptr)) {
-		*flags |= WIRE_F_READ_FAULT;
+		s->flags |= WIRE_F_READ_FAULT;
 		return true;
 	}
 	if (sa.family != r->family)
@@ -180,45 +182,74 @@ static __always_inline bool user_addr(struct wire_net *r, __u64 uptr, __u16 *fla
 	if (sa.family == AF_INET)
 		__builtin_memcpy(r->daddr, &sa.ip_or_flow, 4);
 	else if (bpf_probe_read_user(r->daddr, 16, (void *)(uptr + 8)))
-		*flags |= WIRE_F_READ_FAULT;
+		s->flags |= WIRE_F_READ_FAULT;
 	return true;
 }
 
 /* Path of a unix socket: of the listener that was reached, else what the caller said. */
-static __always_inline void unix_path(struct scratch *s, struct wire_net *r, struct sock *sk,
-				      long ret, __u16 *flags)
+GLOBAL int unix_path(struct scratch *s, __u64 sock, int ret)
+{
+	struct unix_sock *peer = NULL, *own = (struct unix_sock *)sock;
+	union packed_str p = {};
+	struct dentry *d = NULL;
+	__u32 off, n;
+	char *dst;
+
+	if (!s)
+		return 0;
+	if (ret == 0)
+		peer = (struct unix_sock *)BPF_CORE_READ(own, peer);
+	if (peer)
+		d = BPF_CORE_READ(peer, path.dentry);
+	if (d)
+		return rec_path_packed(s, (__u64)d, (__u64)BPF_CORE_READ(peer, path.mnt));
+	n = s->args[2];
+	dst = rec_room(s, WIRE_SUN_PATH, &off);
+	if (!dst || n <= 2)
+		return 0;
+	n -= 2;
+	if (n > WIRE_SUN_PATH)
+		n = WIRE_SUN_PATH;
+	s->flags |= WIRE_F_TOCTOU;
+	if (bpf_probe_read_user(dst, n, (void *)(s->args[1] + 2))) {
+		s->flags |= WIRE_F_READ_FAULT;
+		return 0;
+	}
+	if (dst[0]) /* a path ends at its NUL; an abstract name has its length only */
+		n = bpf_probe_read_kernel_str(dst, n, dst) - 1;
+	if (n > WIRE_SUN_PATH)
+		return 0;
+	p.w.off = off;
+	p.w.len = n;
+	s->len = off + n;
+	return p.v;
+}
+
+/* The socket of a container engine, reached or only sought: an escape signal of its own. */
+static __always_inline void engine_socket(struct scratch *s, struct task_struct *t,
+					  struct task_state *st, struct sock *sk, __u32 nr,
+					  long ret)
 {
 	struct unix_sock *peer = NULL;
+	struct wire_escape *r;
 	struct dentry *d = NULL;
-	__u32 off, n = s->args[2];
-	char *dst;
+	__u32 class;
 
 	if (ret == 0)
 		peer = (struct unix_sock *)BPF_CORE_READ((struct unix_sock *)sk, peer);
 	if (peer)
 		d = BPF_CORE_READ(peer, path.dentry);
-	if (d) {
-		r->path = rec_path(s, (__u64)d, (__u64)BPF_CORE_READ(peer, path.mnt), flags);
+	class = d ? watched_dentry((__u64)d) : 0;
+	if (class != WATCHED_SOCKET) /* a link to it has another name */
+		class = watched_string(s, s->args[1] + 2, WIRE_SUN_PATH);
+	if (class != WATCHED_SOCKET)
 		return;
-	}
-	dst = rec_room(s, WIRE_SUN_PATH, &off);
-	if (!dst || n <= 2)
-		return;
-	n -= 2;
-	if (n > WIRE_SUN_PATH)
-		n = WIRE_SUN_PATH;
-	*flags |= WIRE_F_TOCTOU;
-	if (bpf_probe_read_user(dst, n, (void *)(s->args[1] + 2))) {
-		*flags |= WIRE_F_READ_FAULT;
-		return;
-	}
-	if (dst[0]) /* a path ends at its NUL; an abstract name has its length only */
-		n = bpf_probe_read_kernel_str(dst, WIRE_SUN_PATH, dst) - 1;
-	if (n > WIRE_SUN_PATH)
-		return;
-	r->path.off = off;
-	r->path.len = n;
-	s->len = off + n;
+	r = escape_begin(s, st, WIRE_ESCAPE_RUNTIME_SOCKET, nr, ret);
+	if (d)
+		r->detail = rec_path(s, d, BPF_CORE_READ(peer, path.mnt));
+	else
+		r->detail = unpack(rec_str(s, s->args[1] + 2, WIRE_SUN_PATH, true));
+	emit_scratch(s, WIRE_RING_URGENT);
 }
 
 /* Where does a non-blocking TCP connect stand by now? Over loopback it is decided already. */
@@ -234,10 +265,10 @@ static __always_inline long tcp_outcome(struct sock *sk, long ret)
 }
 
 static __always_inline bool fill_connect(struct scratch *s, struct wire_net *r, struct sock *sk,
-					 struct peer *p, __u16 *flags)
+					 struct peer *p)
 {
 	if (r->family == AF_UNIX) {
-		unix_path(s, r, sk, r->h.ret, flags);
+		r->path = unpack(unix_path(s, (__u64)sk, r->h.ret));
 		return true;
 	}
 	if (r->h.ret == -EINPROGRESS && r->proto == IPPROTO_TCP)
@@ -249,7 +280,7 @@ static __always_inline bool fill_connect(struct scratch *s, struct wire_net *r, 
 		__builtin_memcpy(r->daddr, p->addr, sizeof(r->daddr));
 		return true;
 	}
-	return r->h.ret == 0 || user_addr(r, s->args[1], flags);
+	return r->h.ret == 0 || user_addr(s, r, s->args[1]);
 }
 
 static __always_inline void send_net(struct scratch *s, struct task_struct *t,
@@ -263,7 +294,6 @@ static __always_inline void send_net(struct scratch *s, struct task_struct *t,
 	struct sock *sk;
 	struct file *f;
 	__u64 key;
-	__u16 flags = compat ? WIRE_F_COMPAT : 0;
 
 	f = fd_file(t, c->what == WIRE_NET_ACCEPT ? (__u64)ret : s->args[0]);
 	so = f ? file_socket(f) : NULL;
@@ -271,7 +301,9 @@ static __always_inline void send_net(struct scratch *s, struct task_struct *t,
 	if (!sk)
 		return;
 	r = rec_begin(s, struct wire_net);
-	header(&r->h, t, st, c->what);
+	header(&r->h, st, c->what);
+	if (compat)
+		r->h.flags |= WIRE_F_COMPAT;
 	r->h.nr = nr;
 	r->h.ret = c->what == WIRE_NET_ACCEPT ? 0 : ret;
 	r->family = BPF_CORE_READ(sk, __sk_common.skc_family);
@@ -282,12 +314,11 @@ static __always_inline void send_net(struct scratch *s, struct task_struct *t,
 		return;
 	if (c->what == WIRE_NET_CONNECT) {
 		p = bpf_map_lookup_elem(&connecting, &tid);
-		if (!fill_connect(s, r, sk, p, &flags))
+		if (!fill_connect(s, r, sk, p))
 			return;
 	} else if (r->family != AF_UNIX) {
 		sock_addrs(r, sk, c->what == WIRE_NET_ACCEPT);
 	}
-	r->h.flags = flags;
 	if (r->proto == IPPROTO_TCP && c->what != WIRE_NET_LISTEN &&
 	    (r->h.ret == 0 || r->h.ret == -EINPROGRESS)) {
 		key = (__u64)sk;
@@ -295,6 +326,8 @@ static __always_inline void send_net(struct scratch *s, struct task_struct *t,
 			count_fail(FAIL_STASH);
 	}
 	emit_scratch(s, WIRE_RING_BULK_WAKE);
+	if (c->what == WIRE_NET_CONNECT && r->family == AF_UNIX)
+		engine_socket(s, t, st, sk, nr, ret);
 }
 
 SEC("tp_btf/sys_exit")
@@ -312,6 +345,7 @@ int BPF_PROG(sys_net, struct pt_regs *regs, long ret)
 	if (call->what != WIRE_NET_CONNECT ? ret < 0
 					   : ret == -EALREADY || ret == -EISCONN || ret == -EINTR)
 		goto out;
+	cred_check(st, false);
 	s = scratch_get();
 	if (!s) {
 		no_scratch(st, call->what);

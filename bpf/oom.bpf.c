@@ -15,7 +15,7 @@ int BPF_PROG(on_oom, struct task_struct *victim)
 
 	if (!st)
 		return 0;
-	header(&r.h, victim, st, WIRE_OOM);
+	header_of(&r.h, victim, st, WIRE_OOM);
 	r.oom_score_adj = BPF_CORE_READ(victim, signal, oom_score_adj);
 	mm = BPF_CORE_READ(victim, signal, oom_mm);
 	if (mm) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /* exec and exit of processes. */
 #include "bpf/lib/path.bpf.h"
+#include "bpf/lib/cred.bpf.h"
 
 #define ARGS_INLINE	  8192
 #define TMPFS_MAGIC	  0x01021994
@@ -9,6 +10,7 @@
 #define S_IFREG		  0100000
 #define S_IFCHR		  0020000
 #define S_IFIFO		  0010000
+#define SIGSYS		  31
 #define SIGNAL_GROUP_EXIT 0x00000004
 
 struct args_ctx {
@@ -84,13 +86,15 @@ static __always_inline void exec_creds(struct wire_exec *r, struct task_struct *
 }
 
 /* Parent first; ends where the sandbox ends: what is above is the host's business. */
-static __always_inline void exec_ancestors(struct wire_exec *r, struct task_struct *p,
-					   const struct task_state *st)
+GLOBAL int exec_ancestors(struct wire_exec *r, struct task_state *st)
 {
+	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_struct *a = BPF_CORE_READ(p, real_parent);
 	__u32 tgid, below = p->tgid;
 	int i;
 
+	if (!r || !st)
+		return 0;
 	r->parent_start = BPF_CORE_READ(a, group_leader, start_boottime);
 #pragma unroll
 	for (i = 0; i < WIRE_ANCESTORS; i++) {
@@ -104,10 +108,10 @@ static __always_inline void exec_ancestors(struct wire_exec *r, struct task_stru
 		below = tgid;
 		a = BPF_CORE_READ(a, real_parent);
 	}
+	return 0;
 }
 
-static __always_inline void exec_tty(struct scratch *s, struct wire_exec *r, struct task_struct *p,
-				     __u16 *flags)
+static __always_inline void exec_tty(struct scratch *s, struct wire_exec *r, struct task_struct *p)
 {
 	struct tty_struct *tty = BPF_CORE_READ(p, signal, tty);
 
@@ -115,11 +119,11 @@ static __always_inline void exec_tty(struct scratch *s, struct wire_exec *r, str
 		return;
 	r->tty_nr = (__u32)BPF_CORE_READ(tty, driver, major) << 20 |
 		    (BPF_CORE_READ(tty, driver, minor_start) + BPF_CORE_READ(tty, index));
-	r->tty = rec_kernel_str(s, tty->name, 64, flags);
+	r->tty = rec_kernel_str(s, tty->name, 64);
 }
 
 static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, struct task_state *st,
-				      struct linux_binprm *bprm, __u16 *flags)
+				      struct linux_binprm *bprm)
 {
 	struct file *f = BPF_CORE_READ(bprm, file);
 	struct inode *inode = BPF_CORE_READ(f, f_inode);
@@ -133,9 +137,9 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	r->nlink = BPF_CORE_READ(inode, i_nlink);
 	r->mode = BPF_CORE_READ(inode, i_mode);
 	r->secureexec = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
-	r->exe = rec_path(s, (__u64)d, (__u64)BPF_CORE_READ(f, f_path.mnt), flags);
+	r->exe = rec_file_path(s, f);
 	if (!r->nlink) {
-		*flags |= WIRE_F_DELETED;
+		s->flags |= WIRE_F_DELETED;
 		bpf_probe_read_kernel(name, 6, BPF_CORE_READ(d, d_name.name));
 		r->memfd = BPF_CORE_READ(inode, i_sb, s_magic) == TMPFS_MAGIC && name[0] == 'm' &&
 			   name[1] == 'e' && name[2] == 'm' && name[3] == 'f' && name[4] == 'd' &&
@@ -148,11 +152,10 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	/* Of a script the file is its interpreter, the name given is the script. */
 	name_given = BPF_CORE_READ(bprm, filename);
 	if (BPF_CORE_READ(bprm, interp) != name_given)
-		r->script = rec_kernel_str(s, name_given, WIRE_PATH_MAX, flags);
+		r->script = rec_kernel_str(s, name_given, WIRE_PATH_MAX);
 }
 
-static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, struct args_ctx *x,
-				      __u16 *flags)
+static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, struct args_ctx *x)
 {
 	__u32 n = r->args_total, off;
 	void *dst = rec_room(s, ARGS_INLINE, &off);
@@ -160,7 +163,7 @@ static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, st
 	if (n > ARGS_INLINE)
 		n = ARGS_INLINE;
 	if (!dst || x->fault || bpf_probe_read_user(dst, n, (void *)x->start)) {
-		*flags |= WIRE_F_READ_FAULT | WIRE_F_TRUNC;
+		s->flags |= WIRE_F_READ_FAULT | WIRE_F_TRUNC;
 		count_fail(FAIL_READ_ARGS);
 		return;
 	}
@@ -168,21 +171,15 @@ static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, st
 	r->args.len = n;
 	s->len = off + n;
 	if (r->args_total > WIRE_ARGS_MAX)
-		*flags |= WIRE_F_TRUNC;
+		s->flags |= WIRE_F_TRUNC;
 }
 
 /* A program without a file: told as an escape signal too, so that it can be killed before its first
  * instruction. */
 static __always_inline void send_memfd(struct task_struct *p, struct task_state *st, __u64 ino)
 {
-	struct wire_escape r = {};
-
-	header(&r.h, p, st, WIRE_ESCAPE);
-	r.type = WIRE_ESCAPE_MEMFD_EXEC;
-	r.new_value = ino;
-	if (escape_kill(st, WIRE_ESCAPE_MEMFD_EXEC))
-		r.h.flags |= WIRE_F_KILLED;
-	emit(&r, sizeof(r), WIRE_RING_URGENT);
+	send_escape(p, st, WIRE_ESCAPE_MEMFD_EXEC, 0, 0, ino,
+		    escape_kill(st, WIRE_ESCAPE_MEMFD_EXEC));
 }
 
 static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
@@ -194,7 +191,6 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	struct wire_exec *r;
 	struct mm_struct *mm;
 	__u64 total, ts = bpf_ktime_get_boot_ns(), id = 0;
-	__u16 flags = 0;
 
 	if (c)
 		id = (__u64)bpf_get_smp_processor_id() << 48 |
@@ -208,7 +204,7 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	/* The new image has not run: argv is what the caller gave, nobody can have changed it. */
 	if (total > ARGS_INLINE) {
 		chunk = rec_begin(s, struct wire_chunk);
-		header(&chunk->h, p, st, WIRE_CHUNK);
+		header(&chunk->h, st, WIRE_CHUNK);
 		chunk->h.ts = ts;
 		chunk->exec_id = id;
 		x.off = ARGS_INLINE;
@@ -217,7 +213,7 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	}
 
 	r = rec_begin(s, struct wire_exec);
-	header(&r->h, p, st, WIRE_EXEC);
+	header(&r->h, st, WIRE_EXEC);
 	r->h.ts = ts; /* one time for the pieces and the whole: sorting keeps them together */
 	r->exec_id = id;
 	r->args_total = total;
@@ -225,13 +221,11 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	r->env_total = BPF_CORE_READ(mm, env_end) - BPF_CORE_READ(mm, env_start);
 	r->stdin_type = stdin_type(p);
 	exec_creds(r, p);
-	exec_ancestors(r, p, st);
-	exec_tty(s, r, p, &flags);
-	exec_file(s, r, st, bprm, &flags);
-	r->cwd = rec_path(s, (__u64)BPF_CORE_READ(p, fs, pwd.dentry),
-			  (__u64)BPF_CORE_READ(p, fs, pwd.mnt), &flags);
-	exec_args(s, r, &x, &flags);
-	r->h.flags = flags;
+	exec_ancestors(r, st);
+	exec_tty(s, r, p);
+	exec_file(s, r, st, bprm);
+	r->cwd = rec_path(s, BPF_CORE_READ(p, fs, pwd.dentry), BPF_CORE_READ(p, fs, pwd.mnt));
+	exec_args(s, r, &x);
 	emit_scratch(s, WIRE_RING_URGENT);
 	if (r->memfd)
 		send_memfd(p, st, r->ino);
@@ -260,6 +254,7 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 		return 0;
 	}
 	send_exec(s, p, st, bprm);
+	cred_check(st, BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec));
 	scratch_put(s);
 	return 0;
 }
@@ -283,7 +278,7 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	of = bpf_task_storage_get(&tasks, leader, 0, 0);
 	if (of && __sync_fetch_and_or(&of->flags, TASK_EXIT_TOLD) & TASK_EXIT_TOLD)
 		return 0;
-	header(&r.h, p, st, WIRE_EXIT);
+	header(&r.h, st, WIRE_EXIT);
 	if (BPF_CORE_READ(sig, flags) & SIGNAL_GROUP_EXIT)
 		r.status = BPF_CORE_READ(sig, group_exit_code);
 	else
@@ -291,5 +286,8 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	r.utime_ns = BPF_CORE_READ(sig, utime) + p->utime;
 	r.stime_ns = BPF_CORE_READ(sig, stime) + p->stime;
 	emit(&r, sizeof(r), WIRE_RING_URGENT);
+	/* How a filter that kills shows: the call itself leaves no other trace. */
+	if ((r.status & 0x7f) == SIGSYS)
+		send_escape(p, st, WIRE_ESCAPE_SECCOMP, 0, 0, 0, false);
 	return 0;
 }

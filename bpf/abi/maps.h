@@ -41,8 +41,26 @@ struct task_state {
 	__u32 top; /* tgid of the first task of this line in the sandbox: ancestry ends there */
 	__u32 role;
 	__u32 flags;
-	__u32 pad;
-	__u64 at; /* cgroup id where it was last seen; 0 = the leaf */
+	__u32 may_root; /* one of its user ids is 0 */
+	__u64 at;	/* cgroup id where it was last seen; 0 = the leaf */
+	__u64 cred;	/* struct cred * last looked at; 0 = none yet */
+	__u64 caps;	/* permitted ones then */
+	__u64 user_ns;	/* struct user_namespace * then */
+};
+
+/* `watched`: last component of a path -> class. */
+#define WATCHED_MAX	 256
+#define WATCHED_NAME_MAX 48 /* NUL included */
+
+enum watched_class {
+	WATCHED_FILE = 1,     /* open is told, whatever for */
+	WATCHED_WITH_DIR = 2, /* the same, in a WATCHED_DIR only */
+	WATCHED_DIR = 3,
+	WATCHED_SOCKET = 4, /* of a container engine */
+};
+
+struct watched_key {
+	char name[WATCHED_NAME_MAX];
 };
 
 /* `counters`: one element, BPF_F_MMAPABLE, so that a process without any privilege that inherited

@@ -75,6 +75,7 @@ GLOBAL int emit_scratch(struct scratch *s, __u32 ring)
 
 	if (!s)
 		return 0;
+	((struct wire_hdr *)s->rec)->flags |= s->flags;
 	len = s->len;
 	if (len > REC_SIZE)
 		len = REC_SIZE;
@@ -98,56 +99,65 @@ static __always_inline void *rec_room(struct scratch *s, __u32 max, __u32 *ret_o
 	({                                                   \
 		__builtin_memset((s)->rec, 0, sizeof(type)); \
 		(s)->len = sizeof(type);                     \
+		(s)->flags = 0;                              \
 		(type *)(s)->rec;                            \
 	})
 
-/* A NUL-terminated user string. Sets *flags; the string is what the caller said, not what the
- * kernel used: other threads can change it. */
-static __always_inline struct wire_str rec_user_str(struct scratch *s, __u64 uptr, __u16 *flags)
-{
-	struct wire_str w = {};
-	__u32 off;
-	char *dst = rec_room(s, WIRE_PATH_MAX, &off);
-	long n;
+/* A wire_str as the number that a global function can return. */
+union packed_str {
+	struct wire_str w;
+	int v;
+};
 
-	if (!dst) {
-		*flags |= WIRE_F_TRUNC;
-		return w;
-	}
-	n = bpf_probe_read_user_str(dst, WIRE_PATH_MAX, (void *)uptr);
-	if (n <= 0) {
-		*flags |= WIRE_F_READ_FAULT;
-		return w;
-	}
-	*flags |= WIRE_F_TOCTOU;
-	if (n == WIRE_PATH_MAX)
-		*flags |= WIRE_F_TRUNC;
-	w.off = off;
-	w.len = n - 1;
-	s->len = off + n;
-	return w;
+static __always_inline struct wire_str unpack(int v)
+{
+	union packed_str p = { .v = v };
+
+	return p.w;
 }
 
-/* A NUL-terminated kernel string of at most `max` bytes. */
-static __always_inline struct wire_str rec_kernel_str(struct scratch *s, const void *p, __u32 max,
-						      __u16 *flags)
+/* Append a NUL-terminated string of at most `max` bytes. A user string is what the caller said, not
+ * what the kernel used: other threads can change it. */
+GLOBAL int rec_str(struct scratch *s, __u64 ptr, __u32 max, bool user)
 {
-	struct wire_str w = {};
+	union packed_str p = {};
 	__u32 off;
-	char *dst = rec_room(s, max, &off);
+	char *dst;
 	long n;
 
+	if (!s || max > WIRE_PATH_MAX)
+		return 0;
+	dst = rec_room(s, WIRE_PATH_MAX, &off);
 	if (!dst) {
-		*flags |= WIRE_F_TRUNC;
-		return w;
+		s->flags |= WIRE_F_TRUNC;
+		return 0;
 	}
-	n = bpf_probe_read_kernel_str(dst, max, p);
-	if (n <= 0)
-		return w;
-	w.off = off;
-	w.len = n - 1;
+	if (user)
+		n = bpf_probe_read_user_str(dst, max, (void *)ptr);
+	else
+		n = bpf_probe_read_kernel_str(dst, max, (void *)ptr);
+	if (n <= 0) {
+		s->flags |= WIRE_F_READ_FAULT;
+		return 0;
+	}
+	if (user)
+		s->flags |= WIRE_F_TOCTOU;
+	if (n == max)
+		s->flags |= WIRE_F_TRUNC;
+	p.w.off = off;
+	p.w.len = n - 1;
 	s->len = off + n;
-	return w;
+	return p.v;
+}
+
+static __always_inline struct wire_str rec_user_str(struct scratch *s, __u64 uptr)
+{
+	return unpack(rec_str(s, uptr, WIRE_PATH_MAX, true));
+}
+
+static __always_inline struct wire_str rec_kernel_str(struct scratch *s, const void *p, __u32 max)
+{
+	return unpack(rec_str(s, (__u64)p, max, false));
 }
 
 #endif

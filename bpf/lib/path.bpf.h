@@ -67,7 +67,7 @@ static long path_step(__u32 i, struct path_ctx *x)
 }
 
 /* Build the path of (dentry, vfsmount) in s->path from s->w.pos to WIRE_PATH_MAX. */
-GLOBAL int path_walk(struct scratch *s, __u64 dentry, __u64 vfsmount)
+static __always_inline int path_walk(struct scratch *s, __u64 dentry, __u64 vfsmount)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct path_ctx x = { .s = s };
@@ -89,36 +89,45 @@ GLOBAL int path_walk(struct scratch *s, __u64 dentry, __u64 vfsmount)
 	return 0;
 }
 
-/* Append the path built last to the record. */
-static __always_inline struct wire_str rec_walked(struct scratch *s, __u16 *flags)
+/* Append the path of (dentry, vfsmount). */
+GLOBAL int rec_path_packed(struct scratch *s, __u64 dentry, __u64 vfsmount)
 {
-	struct wire_str w = {};
-	__u32 off, n, pos = s->w.pos;
-	char *dst = rec_room(s, WIRE_PATH_MAX, &off);
+	union packed_str p = {};
+	__u32 off, n, pos;
+	char *dst;
 
-	*flags |= s->w.flags;
+	if (!s)
+		return 0;
+	path_walk(s, dentry, vfsmount);
+	s->flags |= s->w.flags;
+	pos = s->w.pos;
+	dst = rec_room(s, WIRE_PATH_MAX, &off);
 	if (!dst) {
-		*flags |= WIRE_F_TRUNC;
-		return w;
+		s->flags |= WIRE_F_TRUNC;
+		return 0;
 	}
 	if (pos >= WIRE_PATH_MAX)
-		return w;
+		return 0;
 	n = WIRE_PATH_MAX - pos;
 	if (n > WIRE_PATH_MAX)
-		return w;
+		return 0;
 	if (bpf_probe_read_kernel(dst, n, s->path + pos))
-		return w;
-	w.off = off;
-	w.len = n;
+		return 0;
+	p.w.off = off;
+	p.w.len = n;
 	s->len = off + n;
-	return w;
+	return p.v;
 }
 
-static __always_inline struct wire_str rec_path(struct scratch *s, __u64 dentry, __u64 vfsmount,
-						__u16 *flags)
+static __always_inline struct wire_str rec_path(struct scratch *s, const struct dentry *d,
+						const struct vfsmount *m)
 {
-	path_walk(s, dentry, vfsmount);
-	return rec_walked(s, flags);
+	return unpack(rec_path_packed(s, (__u64)d, (__u64)m));
+}
+
+static __always_inline struct wire_str rec_file_path(struct scratch *s, struct file *f)
+{
+	return rec_path(s, BPF_CORE_READ(f, f_path.dentry), BPF_CORE_READ(f, f_path.mnt));
 }
 
 /* The open file behind a descriptor of the current task, or NULL. */
@@ -136,20 +145,21 @@ static __always_inline struct file *fd_file(struct task_struct *t, __u32 fd)
 }
 
 /* Append the directory that a relative path starts from. */
-static __always_inline struct wire_str rec_base(struct scratch *s, struct task_struct *t, int dirfd,
-						__u16 *flags)
+GLOBAL int rec_base_packed(struct scratch *s, int dirfd)
 {
-	struct wire_str none = {};
+	struct task_struct *t = bpf_get_current_task_btf();
 	struct file *f;
 
+	if (!s)
+		return 0;
 	if (dirfd == AT_FDCWD)
-		return rec_path(s, (__u64)BPF_CORE_READ(t, fs, pwd.dentry),
-				(__u64)BPF_CORE_READ(t, fs, pwd.mnt), flags);
+		return rec_path_packed(s, (__u64)BPF_CORE_READ(t, fs, pwd.dentry),
+				       (__u64)BPF_CORE_READ(t, fs, pwd.mnt));
 	f = fd_file(t, dirfd);
 	if (!f)
-		return none;
-	return rec_path(s, (__u64)BPF_CORE_READ(f, f_path.dentry),
-			(__u64)BPF_CORE_READ(f, f_path.mnt), flags);
+		return 0;
+	return rec_path_packed(s, (__u64)BPF_CORE_READ(f, f_path.dentry),
+			       (__u64)BPF_CORE_READ(f, f_path.mnt));
 }
 
 #endif

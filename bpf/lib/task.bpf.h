@@ -98,8 +98,8 @@ static __always_inline struct task_state *task_state(struct task_struct *t)
 }
 
 /* Everything in the header but kind, flags, ret and nr. The record was zeroed. */
-static __always_inline void header(struct wire_hdr *h, struct task_struct *t, struct task_state *st,
-				   __u16 kind)
+static __always_inline void header_of(struct wire_hdr *h, struct task_struct *t,
+				      struct task_state *st, __u16 kind)
 {
 	const struct cred *cred = BPF_CORE_READ(t, cred);
 
@@ -119,6 +119,14 @@ static __always_inline void header(struct wire_hdr *h, struct task_struct *t, st
 	h->nr = WIRE_NR_NONE;
 	h->vantage = WIRE_V_KERNEL;
 	bpf_probe_read_kernel(h->comm, sizeof(h->comm), &t->comm);
+}
+
+/* The same for the current task. */
+GLOBAL int header(struct wire_hdr *h, struct task_state *st, __u32 kind)
+{
+	if (h && st)
+		header_of(h, bpf_get_current_task_btf(), st, kind);
+	return 0;
 }
 
 /* Fill `o` from the current task. False when its cgroup is in no sandbox. */
@@ -168,23 +176,6 @@ static __always_inline void no_scratch(struct task_state *st, __u16 kind)
 {
 	count_fail(FAIL_SCRATCH);
 	count_drop(st->sandbox, kind, bpf_ktime_get_boot_ns());
-}
-
-/* Is this type to be killed in the kernel, and was it? Only the payload, only once armed. */
-static __always_inline bool escape_kill(struct task_state *st, __u32 type)
-{
-	struct sandbox_cfg *cfg;
-
-	if (st->role != ROLE_PAYLOAD)
-		return false;
-	cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
-	if (!cfg || !cfg->armed || !(cfg->kill_escape >> (type & 63) & 1))
-		return false;
-	if (bpf_send_signal(9)) {
-		count_fail(FAIL_SIGNAL);
-		return false;
-	}
-	return true;
 }
 
 #endif

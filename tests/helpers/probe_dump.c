@@ -11,9 +11,11 @@
  *     --watch        register as an existing cgroup; the command is moved in, no init
  *     --unprivileged drain from a forked child without any privilege
  *     --init-acts    the init calls unshare(CLONE_NEWUTS) itself, before and after the payload starts
+ *     --forge-cred   make the kernel side believe that the command had no privilege before (--watch)
  *     --verbose      let libbpf talk
  *     --families     print families and features instead
  */
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -40,7 +42,7 @@ static struct {
 	struct capture_options capture;
 	uint64_t kill_mask;
 	int slow_ms;
-	bool watch, unprivileged, init_acts, families;
+	bool watch, unprivileged, init_acts, families, forge_cred;
 } opt = { .capture.quiet_libbpf = true };
 
 static char leaf[512];
@@ -443,6 +445,35 @@ static pid_t start_watched(char **argv)
 	_exit(127);
 }
 
+/* No exploit at hand, so the other side of the comparison is changed: the snapshot of before. */
+static void forge_cred(int pidfd)
+{
+	struct bpf_map_info info;
+	struct task_state st;
+	uint32_t id = 0, n;
+	int fd, found = -1;
+
+	while (bpf_map_get_next_id(id, &id) == 0) {
+		fd = bpf_map_get_fd_by_id(id);
+		n = sizeof(info);
+		memset(&info, 0, sizeof(info));
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &n) == 0 &&
+		    info.type == BPF_MAP_TYPE_TASK_STORAGE && strcmp(info.name, "tasks") == 0 &&
+		    bpf_map_lookup_elem(fd, &pidfd, &st) == 0)
+			found = fd;
+		else if (fd >= 0)
+			close(fd);
+	}
+	if (found < 0)
+		die("forge: no state of the command");
+	st.cred = 1;
+	st.caps = 0;
+	st.may_root = 0;
+	if (bpf_map_update_elem(found, &pidfd, &st, BPF_EXIST) < 0)
+		die("forge");
+	close(found);
+}
+
 static void drain_all(struct capture *c, bool flush)
 {
 	size_t held;
@@ -494,6 +525,8 @@ static void parse(int argc, char **argv, char ***ret_cmd)
 			opt.unprivileged = true;
 		else if (strcmp(argv[i], "--init-acts") == 0)
 			opt.init_acts = true;
+		else if (strcmp(argv[i], "--forge-cred") == 0)
+			opt.forge_cred = true;
 		else if (strcmp(argv[i], "--verbose") == 0)
 			opt.capture.quiet_libbpf = false;
 		else if (strcmp(argv[i], "--families") == 0)
@@ -588,6 +621,10 @@ int main(int argc, char **argv)
 		pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 		if (pidfd < 0)
 			die("pidfd_open");
+		if (opt.forge_cred) {
+			usleep(500000);
+			forge_cred(pidfd);
+		}
 		drain_until(c, pidfd);
 	}
 	waitpid(pid, &status, 0);

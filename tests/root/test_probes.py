@@ -490,6 +490,29 @@ os.setxattr("a", "user.x", b"1") if 0 else sc(188, b"a", b"trusted.x", b"1", 1, 
         self.assertEqual([r["path"] for r in rows],
                          ["a", self.path("a"), "a", self.path("a"), "a", self.path("a"), "a"])
 
+    def test_watched_names_are_told_when_read(self):
+        for name in (".kube/config", ".git/config", ".aws/credentials", "shadow", "plain"):
+            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+            self.path(name, "x")
+        d = self.script("""
+def look(p):
+    try:
+        os.close(os.open(p, os.O_RDONLY))
+    except OSError:
+        pass
+for p in (".kube/config", ".git/config", ".aws/credentials", "shadow", "plain", "none/.aws/credentials",
+          "none/.kube/config", "none/.git/config", "none/plain", "id_rsa", "xid_rsa", "none/" + "x" * 300 + "/.netrc"):
+    look(p)
+os.symlink("shadow", "innocent")
+look("innocent")
+""")
+        rows = [(r["ret"] >= 0, r["path"]) for r in d.kinds("file.open") if r["open_flags"] & 3 == os.O_RDONLY]
+        t = self.path
+        self.assertEqual(rows, [
+            (True, t(".kube/config")), (True, t(".aws/credentials")), (True, t("shadow")),
+            (False, "none/.aws/credentials"), (False, "none/.kube/config"), (False, "id_rsa"),
+            (False, "none/" + "x" * 300 + "/.netrc"), (True, t("shadow"))])
+
     def test_path_is_the_sandboxs_own(self):
         os.makedirs(self.path("root/data"))
         os.mkdir(self.path("real"))
@@ -773,6 +796,108 @@ assert sc(317, 1, 0, ctypes.addressof(fprog)) == 0
         self.attempts(HARMLESS)
         d = self.script(self.TRY + "os.waitpid(os.fork() or os._exit(0), 0)\n")
         self.assertEqual(d.escapes(), [])
+
+    def test_files_that_steer_the_kernel(self):
+        d = self.script("""
+def look(p, how=os.O_WRONLY):
+    try:
+        os.close(os.open(p, how))
+    except OSError as e:
+        return -e.errno
+    return 0
+os.mkdir("p")
+sc(272, 0x20000)
+sc(165, b"none", b"/", 0, 0x44000, 0)
+tell(m=sc(165, b"proc", b"p", b"proc", 0, 0))
+for p in ("/proc/sys/kernel/core_pattern", "p/sysrq-trigger", "p/sys/kernel/hostname", "/proc/self/comm",
+          "/proc/self/oom_score_adj", sys.argv[2] + "/cgroup.procs", "/sys/kernel/uevent_helper", "plain"):
+    look(p, os.O_WRONLY | (os.O_CREAT if p == "plain" else 0))
+look("/proc/sys/kernel/core_pattern", os.O_RDONLY)
+os.setgid(65534); os.setuid(65534)
+tell(denied=look("/proc/sys/kernel/core_pattern"))
+""", v2_mount())
+        rows = [(r["ret"] >= 0, r["detail"]) for r in d.escapes("kernel_file")]
+        want = [(True, "/proc/sys/kernel/core_pattern"), (True, self.path("p/sysrq-trigger")),
+                (True, self.path("p/sys/kernel/hostname")), (True, v2_mount() + "/cgroup.procs"),
+                (False, "/proc/sys/kernel/core_pattern")]
+        if not os.path.exists("/proc/sysrq-trigger"):
+            del want[1]
+        self.assertEqual([r for r in rows if "uevent" not in r[1]], want)
+        self.assertEqual(d.told, {"m": 0, "denied": -13})
+
+    def test_raw_devices(self):
+        d = self.script("""
+for name, mode, major, minor in (("disk", 0o60600, 250, 77), ("mem", 0o20600, 1, 1), ("null", 0o20600, 1, 3)):
+    os.mknod(name, mode, os.makedev(major, minor))
+    try:
+        os.close(os.open(name, os.O_RDONLY))
+    except OSError as e:
+        tell(**{name: -e.errno})
+""")
+        self.assertEqual([r["detail"] for r in d.escapes("mknod")], ["disk", "mem", "null"])
+        opened = [n for n in ("disk", "mem") if n not in d.told]
+        self.assertEqual([r["detail"] for r in d.escapes("device")], [self.path(n) for n in opened])
+
+    def test_container_engine_sockets(self):
+        d = self.script("""
+s = socket.socket(socket.AF_UNIX); s.bind("docker.sock"); s.listen(1)
+os.symlink("docker.sock", "harmless")
+for name in ("docker.sock", "harmless", "/run/containerd/nonexistent/containerd.sock", "/nonexistent/x.sock"):
+    c = socket.socket(socket.AF_UNIX)
+    try:
+        c.connect(name)
+    except OSError:
+        pass
+""")
+        self.assertEqual([(r["ret"], r["detail"]) for r in d.escapes("runtime_socket")], [
+            (0, self.path("docker.sock")), (0, self.path("docker.sock")),
+            (-2, "/run/containerd/nonexistent/containerd.sock")])
+
+    def test_privilege_from_nowhere(self):
+        body = """
+time.sleep(1)
+open("a", "w").close()
+open("b", "w").close()
+"""
+        d = self.script(body, options=["--watch", "--forge-cred"])
+        gain, = d.escapes("cred_gain")
+        self.assertEqual((gain["old"], gain["args"][0]), (0, 1))
+        self.assertEqual(gain["new"], d.kinds("exec")[0]["cap_permitted"])
+        self.assertEqual(self.script(body, options=["--watch"]).escapes(), [])
+
+    def test_privilege_by_the_book(self):
+        d = self.script("""
+import subprocess
+if os.fork() == 0:
+    os.setresuid(1234, 1234, 0)
+    open("/dev/null", "w")
+    os.setresuid(0, 0, 0)
+    open("/dev/null", "w")
+    os._exit(0)
+os.wait()
+if os.fork() == 0:
+    os.setgroups([]); os.setgid(1234); os.setuid(1234)
+    open("/dev/null", "w")
+    sc(272, 0x10000000)  # all capabilities, but in a user namespace of its own
+    open("/dev/null", "w")
+    os.execv("/bin/true", ["true"])
+os.wait()
+""")
+        self.assertEqual(d.escapes("cred_gain"), [])
+        self.assertEqual(len(d.kinds("exec", comm="true")), 1)
+
+    def test_killed_by_seccomp(self):
+        d = self.script("""
+prog = [(0x20, 0, 0, 0), (0x15, 0, 1, 39), (6, 0, 0, 0x80000000), (6, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *i) for i in prog))
+fprog = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(prog), ctypes.addressof(code)))
+sc(157, 38, 1, 0, 0, 0)
+sc(317, 1, 0, ctypes.addressof(fprog))
+sc(39)
+""")
+        self.assertEqual(d.done.code, 128 + 31)
+        e, = d.escapes("seccomp_violation")
+        self.assertEqual(d.one("exit", tgid=e["tgid"])["status"] & 0x7f, 31)
 
     def test_clone_with_namespaces(self):
         d = self.script("""

@@ -107,6 +107,9 @@ static int load(struct capture *c, const struct capture_options *opt, struct err
 			return err_set(err, errno, "probe table: %m");
 		bpf_program__set_autoattach(prog_at(c->skel, handlers[i].prog), false);
 	}
+	r = watched_fill(bpf_map__fd(c->skel->maps.watched), err);
+	if (r < 0)
+		return r;
 	r = warder__attach(c->skel);
 	if (r < 0)
 		return err_set(err, r, "attaching probes: %s: %s", strerror(-r),

@@ -41,6 +41,10 @@ void libbpf_log_end(void);
 /* The line that says why: the verifier's last complaint, or libbpf's. "" when there is none. */
 const char *libbpf_log_reason(void);
 
+/* ---- watched names (watched.c) ---- */
+
+int watched_fill(int map_fd, struct err *err);
+
 /* ---- sandboxes (watch.c) ---- */
 
 void watches_free(struct capture *c);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Telling an escape signal, and killing for it. */
+#ifndef WARDER_BPF_ESCAPE_H
+#define WARDER_BPF_ESCAPE_H
+
+#include "bpf/lib/emit.bpf.h"
+#include "bpf/lib/task.bpf.h"
+
+/* Is it told at all? Set-up is quiet; our own init is watched once the payload runs. */
+static __always_inline bool is_watched(struct task_state *st)
+{
+	struct sandbox_cfg *cfg;
+
+	if (st->role == ROLE_PAYLOAD)
+		return true;
+	if (st->role != ROLE_RUNTIME)
+		return false;
+	cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
+	return cfg && cfg->armed;
+}
+
+/* Is this type to be killed in the kernel, and was it? Only the payload, only once armed. The signal
+ * goes to the current task. */
+static __always_inline bool escape_kill(struct task_state *st, __u32 type)
+{
+	struct sandbox_cfg *cfg;
+	__u64 cgid;
+
+	if (st->role != ROLE_PAYLOAD)
+		return false;
+	cgid = st->cgid; /* on the stack: to 6.1 no key may lie in a global function's argument */
+	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
+	if (!cfg || !cfg->armed || !(cfg->kill_escape >> (type & 63) & 1))
+		return false;
+	if (bpf_send_signal(9)) {
+		count_fail(FAIL_SIGNAL);
+		return false;
+	}
+	return true;
+}
+
+static __always_inline __u16 escape_flags(struct task_state *st, bool killed)
+{
+	return (killed ? WIRE_F_KILLED : 0) | (st->role == ROLE_RUNTIME ? WIRE_F_RUNTIME : 0);
+}
+
+GLOBAL int emit_escape(struct wire_escape *r)
+{
+	return r ? emit(r, sizeof(*r), WIRE_RING_URGENT) : 0;
+}
+
+/* One without strings, of a task that need not be the current one. */
+static __always_inline void send_escape(struct task_struct *t, struct task_state *st, __u32 type,
+					__u64 arg, __u64 was, __u64 is, bool killed)
+{
+	struct wire_escape r = {};
+
+	header_of(&r.h, t, st, WIRE_ESCAPE);
+	r.h.flags = escape_flags(st, killed);
+	r.type = type;
+	r.args[0] = arg;
+	r.old_value = was;
+	r.new_value = is;
+	emit_escape(&r);
+}
+
+/* One by the current task's system call, to which strings will be added. */
+static __always_inline struct wire_escape *escape_begin(struct scratch *s, struct task_state *st,
+							__u32 type, __u32 nr, long ret)
+{
+	struct wire_escape *r = rec_begin(s, struct wire_escape);
+
+	header(&r->h, st, WIRE_ESCAPE);
+	r->h.nr = nr;
+	r->h.ret = ret;
+	r->type = type;
+	__builtin_memcpy(r->args, s->args, sizeof(r->args));
+	r->h.flags = escape_flags(st, escape_kill(st, type));
+	return r;
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names for the kernel's `watched` map: opens of these are told even if only for reading, or in vain. */
+#include <bpf/bpf.h>
+#include <string.h>
+#include "userspace/base/auto.h"
+#include "userspace/capture/internal.h"
+
+static const struct {
+	const char *name;
+	uint32_t class;
+} names[] = {
+	/* password and key stores */
+	{ "shadow", WATCHED_FILE },
+	{ "gshadow", WATCHED_FILE },
+	{ "sudoers", WATCHED_FILE },
+	{ "id_rsa", WATCHED_FILE },
+	{ "id_dsa", WATCHED_FILE },
+	{ "id_ecdsa", WATCHED_FILE },
+	{ "id_ed25519", WATCHED_FILE },
+	{ "id_ed25519_sk", WATCHED_FILE },
+	{ "identity", WATCHED_FILE },
+	{ "authorized_keys", WATCHED_FILE },
+	/* tokens of tools */
+	{ "credentials", WATCHED_FILE },
+	{ "credentials.db", WATCHED_FILE },
+	{ "application_default_credentials.json", WATCHED_FILE },
+	{ ".git-credentials", WATCHED_FILE },
+	{ ".netrc", WATCHED_FILE },
+	{ ".pypirc", WATCHED_FILE },
+	{ ".npmrc", WATCHED_FILE },
+	{ ".pgpass", WATCHED_FILE },
+	{ ".my.cnf", WATCHED_FILE },
+	{ ".vault-token", WATCHED_FILE },
+	{ "accessTokens.json", WATCHED_FILE },
+	{ "msal_token_cache.json", WATCHED_FILE },
+	{ "wallet.dat", WATCHED_FILE },
+	{ "key4.db", WATCHED_FILE },
+	{ "logins.json", WATCHED_FILE },
+	/* names too common to tell alone */
+	{ "config", WATCHED_WITH_DIR },
+	{ "config.json", WATCHED_WITH_DIR },
+	{ "hosts.yml", WATCHED_WITH_DIR },
+	{ "token", WATCHED_WITH_DIR },
+	{ ".kube", WATCHED_DIR },
+	{ ".docker", WATCHED_DIR },
+	{ "gh", WATCHED_DIR },
+	{ "serviceaccount", WATCHED_DIR },
+	/* whoever reaches one of these owns the host */
+	{ "docker.sock", WATCHED_SOCKET },
+	{ "containerd.sock", WATCHED_SOCKET },
+	{ "crio.sock", WATCHED_SOCKET },
+	{ "podman.sock", WATCHED_SOCKET },
+	{ "buildkitd.sock", WATCHED_SOCKET },
+	{ "dockershim.sock", WATCHED_SOCKET },
+};
+
+int watched_fill(int map_fd, struct err *err)
+{
+	struct watched_key key;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		memset(&key, 0, sizeof(key));
+		memcpy(key.name, names[i].name, strlen(names[i].name));
+		if (bpf_map_update_elem(map_fd, &key, &names[i].class, BPF_ANY) < 0)
+			return err_set(err, errno, "watched names: %m");
+	}
+	return 0;
+}
