@@ -147,62 +147,11 @@ bool utf8_is_valid(struct str s)
 	return true;
 }
 
-/* Does none of these eight bytes need the table? */
-static inline bool is_plain8(uint64_t x)
-{
-	const uint64_t ones = 0x0101010101010101, high = ones << 7;
-	uint64_t quote = x ^ ones * '"', back = x ^ ones * '\\', del = x ^ ones * 0x7f;
-
-	/* y - ones has its high bit set where y's byte is 0; x - 0x20.. where x's is below 0x20. */
-	return ((x | (x - ones * 0x20) | (quote - ones) | (back - ones) | (del - ones)) & high) ==
-	       0;
-}
-
-static inline uint64_t load8(const unsigned char *p)
-{
-	uint64_t x;
-
-	memcpy(&x, p, sizeof(x));
-	return x;
-}
-
-/* Most strings need no escape: copies words as long as they are plain and returns how many bytes that
- * were. The last word overlaps the one before it, so that no tail is left over. */
-static size_t copy_plain(char *d, const unsigned char *p, size_t n)
-{
-	size_t i = 0;
-
-	if (n >= 8) {
-		for (; n - i >= 8; i += 8) {
-			uint64_t x = load8(p + i);
-
-			if (!is_plain8(x))
-				return i;
-			memcpy(d + i, &x, 8);
-		}
-		if (i < n && is_plain8(load8(p + n - 8))) {
-			memcpy(d + n - 8, p + n - 8, 8);
-			return n;
-		}
-	} else if (n >= 4) {
-		uint32_t head, tail;
-
-		memcpy(&head, p, 4);
-		memcpy(&tail, p + n - 4, 4);
-		if (is_plain8(head | (uint64_t)tail << 32)) {
-			memcpy(d, &head, 4);
-			memcpy(d + n - 4, &tail, 4);
-			return n;
-		}
-	}
-	return i;
-}
-
 char *json_escape(char *d, struct str s, bool *valid)
 {
 	static const char hex[] = "0123456789abcdef";
 	const unsigned char *p = (const unsigned char *)s.p;
-	size_t i = copy_plain(d, p, s.n), k;
+	size_t i = json_copy_plain(d, s.p, s.n), k;
 
 	d += i;
 	while (i < s.n) {
@@ -235,7 +184,7 @@ char *json_escape(char *d, struct str s, bool *valid)
 			i++;
 		}
 		if (s.n - i >= 8) {
-			k = copy_plain(d, p + i, s.n - i);
+			k = json_copy_plain(d, s.p + i, s.n - i);
 			d += k;
 			i += k;
 		}

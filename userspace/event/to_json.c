@@ -155,6 +155,7 @@ static char *enter_group(char *d, uint8_t from, uint8_t g)
 static char *put_str(struct writer *w, char *d, struct str s)
 {
 	bool valid = true;
+	size_t plain;
 
 	if (s.n > BUF_MAX_DEFAULT)
 		return NULL;
@@ -162,9 +163,13 @@ static char *put_str(struct writer *w, char *d, struct str s)
 	if (!d)
 		return NULL;
 	*d++ = '"';
-	d = json_escape(d, s, &valid);
+	plain = json_copy_plain(d, s.p, s.n);
+	d += plain;
+	if (plain < s.n) {
+		d = json_escape(d, (struct str){ s.p + plain, s.n - plain }, &valid);
+		w->invalid |= !valid;
+	}
 	*d++ = '"';
-	w->invalid |= !valid;
 	return d;
 }
 
