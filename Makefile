@@ -119,7 +119,7 @@ INIT_SRCS := $(wildcard runtime/init/*.c)
 $(BUILD)/init: $(INIT_SRCS) $(wildcard runtime/init/*.h) $(BUILD)/stamp/cc
 	$(call say,INIT,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -ffreestanding -fno-builtin \
-		-fno-stack-protector -fno-pie -no-pie -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -nostdlib \
+		-fno-stack-protector -fno-pie -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -nostdlib \
 		-static -Wl,--build-id=none -Wl,-z,noexecstack -s -o $@ $(INIT_SRCS)
 
 $(BUILD)/gen/init_blob.S: $(BUILD)/init

@@ -273,6 +273,7 @@ static int do_bind(struct setup *s, const struct root_op *op, size_t i)
 		return 0;
 	if (fd < 0)
 		return take_fd(fd);
+	setup_at(s, op->target);
 	return attach(s, fd, op, op->is_dir);
 }
 

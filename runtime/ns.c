@@ -245,6 +245,7 @@ static int follow_setup(struct sandbox *s, struct err *err)
 		case FRAME_EXEC_FAILED:
 			if (f.code <= 0 || f.code > 4095)
 				f.code = EIO;
+			s->exec_failed = true;
 			return exec_error(s->plan, f.code, err);
 		case FRAME_FAILED:
 			if (f.code <= 0 || f.code > 4095)
@@ -339,7 +340,7 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		r = err_set(err, errno, "sandbox set-up: socketpair: %m");
 	if (r < 0) {
 		setup_close(&t);
-		return r;
+		return r == -ENOENT || r == -EACCES || r == -ENOEXEC ? -EIO : r;
 	}
 	s->control = pair[0];
 	t.control = pair[1];
@@ -352,6 +353,8 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		r = oom_score(s, err);
 	if (r == 0)
 		r = follow_setup(s, err);
+	if (!s->exec_failed && (r == -ENOENT || r == -EACCES || r == -ENOEXEC))
+		return -EIO; /* those numbers are the command's; the text has the true one */
 	return r;
 }
 

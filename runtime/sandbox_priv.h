@@ -17,7 +17,8 @@ struct sandbox {
 	int control;	  /* to init; -1 */
 	int pidfd;	  /* of init; -1 */
 	pid_t pid;
-	bool ended; /* the payload's end is known */
+	bool exec_failed; /* the command, not the sandbox */
+	bool ended;	  /* the payload's end is known */
 	int exit_code, exit_signal;
 };
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "runtime/sandbox.h"
@@ -58,11 +59,26 @@ static const struct option_def defs[] = {
 	{ 0 },
 };
 
-static volatile sig_atomic_t got_signal;
+static int signal_fd;
 
-static void on_signal(int sig)
+static void catch_signals(void)
 {
-	got_signal = sig;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void forward_signal(struct sandbox *s)
+{
+	struct signalfd_siginfo si;
+
+	if (read(signal_fd, &si, sizeof(si)) == sizeof(si))
+		sandbox_signal(s, (int)si.ssi_signo);
 }
 
 static void add_bind(struct sandbox_spec *spec, const char *arg, bool writable)
@@ -119,7 +135,8 @@ static const char *follow(struct sandbox *s, const struct opts *o)
 	uint64_t end = o->timeout ? clock_ns(CLOCK_MONOTONIC) + o->timeout : 0;
 
 	for (;;) {
-		struct pollfd pfd = { .fd = sandbox_fd(s), .events = POLLIN };
+		struct pollfd pfd[] = { { .fd = sandbox_fd(s), .events = POLLIN },
+					{ .fd = signal_fd, .events = POLLIN } };
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		int wait = -1, r;
 
@@ -129,12 +146,11 @@ static const char *follow(struct sandbox *s, const struct opts *o)
 		}
 		if (end)
 			wait = (int)((end - now) / NSEC_PER_MSEC) + 1;
-		r = poll(&pfd, 1, wait);
-		if (got_signal) {
-			sandbox_signal(s, got_signal);
-			got_signal = 0;
-		}
-		if (r <= 0)
+		if (poll(pfd, 2, wait) <= 0)
+			continue;
+		if (pfd[1].revents)
+			forward_signal(s);
+		if (!pfd[0].revents)
 			continue;
 		r = sandbox_dispatch(s);
 		if (r < 0)
@@ -200,7 +216,7 @@ static int print_features(void)
 
 int main(int argc, char **argv)
 {
-	int out = fcntl(3, F_GETFD) >= 0 ? 3 : 2, rest, r;
+	int out = fcntl(3, F_GETFD) >= 0 ? 3 : 2, rest, r, code = 125;
 	struct sandbox_plan *plan = NULL;
 	struct sandbox_result res = { 0 };
 	struct sandbox *s = NULL;
@@ -226,13 +242,13 @@ int main(int argc, char **argv)
 	r = sandbox_plan_new(&plan, &spec, &err);
 	if (r == 0 && o.plan)
 		return sandbox_plan_print(plan, o.json, stdout) < 0;
-	signal(SIGTERM, on_signal);
-	signal(SIGINT, on_signal);
-	signal(SIGUSR1, on_signal);
+	catch_signals();
 	if (r == 0)
 		r = sandbox_create(&s, plan, &err);
-	if (r == 0)
+	if (r == 0) {
 		r = sandbox_start(s, (int[]){ 0, 1, 2 }, &err);
+		code = r == -ENOENT ? 127 : r == -EACCES || r == -ENOEXEC ? 126 : 125;
+	}
 	if (r == 0) {
 		reason = follow(s, &o);
 		sandbox_result(s, &res);
@@ -240,7 +256,5 @@ int main(int argc, char **argv)
 	report(out, plan, reason, -r, r < 0 ? err_text(&err) : "", &res);
 	sandbox_free(s);
 	sandbox_plan_free(plan);
-	if (r < 0)
-		return r == -ENOENT ? 127 : r == -EACCES || r == -ENOEXEC ? 126 : 125;
-	return res.exit_code;
+	return r < 0 ? code : res.exit_code;
 }
