@@ -14,10 +14,9 @@
 #include "runtime/sys.h"
 #include "userspace/base/auto.h"
 
-#define ROOT_BYTES  "1048576"
-#define ROOT_INODES "1024"
-#define PTYS_MAX    "64"
-#define BLOCK	    4096
+#define ROOT_BYTES (1u << 20) /* what we put there ourselves */
+#define PTYS_MAX   "64"
+#define BLOCK	   4096
 
 static int make_fs(const char *type, const char *const (*opts)[2], size_t n, unsigned attrs)
 {
@@ -102,9 +101,9 @@ static int target_open(struct setup *s, const char *path, bool dir, bool make)
 
 /* Makes `path` of our own root, in one call where its parent exists. These are names of the plan, in a
  * file system that nobody else has seen yet: no link of a stranger can be on the way. */
-static int point_make(struct setup *s, const char *path, bool dir)
+static int point_make(struct setup *s, const char *path, bool dir, mode_t mode)
 {
-	int r = dir ? mkdirat(s->root, path + 1, 0755)
+	int r = dir ? mkdirat(s->root, path + 1, mode)
 		    : mknodat(s->root, path + 1, S_IFREG | 0644, 0);
 
 	if (r == 0 || errno == EEXIST)
@@ -125,7 +124,7 @@ static int attach(struct setup *s, int fd, const struct root_op *op, bool dir)
 	int r;
 
 	if (!op->foreign) {
-		r = point_make(s, op->target, dir);
+		r = point_make(s, op->target, dir, 0755);
 		if (r < 0)
 			return r;
 		return move_mount(fd, "", s->root, op->target + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0
@@ -150,13 +149,13 @@ static int parent_make(struct setup *s, const char *path)
 		return -EINVAL;
 	memcpy(dir, path, (size_t)(slash - path));
 	dir[slash - path] = 0;
-	return point_make(s, dir, true);
+	return point_make(s, dir, true, 0755);
 }
 
 static int do_dir(struct setup *s, const struct root_op *op, size_t i)
 {
 	(void)i;
-	return point_make(s, op->target, true);
+	return point_make(s, op->target, true, op->mode);
 }
 
 static int do_link(struct setup *s, const struct root_op *op, size_t i)
@@ -290,47 +289,19 @@ static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
 	return attach(s, fd, op, true);
 }
 
-#define SCRATCH_DIR ".scratch"
-
-/* Directories of a file system can be cloned as mounts of their own only while it hangs somewhere:
- * detached ones can be cloned from Linux 6.15 on. So it hangs in the new root until that is complete. */
-static int scratch_make(struct setup *s, uint64_t size)
-{
-	s->scratch = make_tmpfs(size, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	if (s->scratch < 0)
-		return s->scratch;
-	if (mkdirat(s->root, SCRATCH_DIR, 0) < 0 ||
-	    move_mount(s->scratch, "", s->root, SCRATCH_DIR, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return -errno;
-	return 0;
-}
-
-static int scratch_hide(struct setup *s)
-{
-	if (s->scratch < 0)
-		return 0;
-	if (fchdir(s->root) < 0 || umount2(SCRATCH_DIR, MNT_DETACH) < 0 ||
-	    unlinkat(s->root, SCRATCH_DIR, AT_REMOVEDIR) < 0)
-		return -errno;
-	return 0;
-}
-
+/* A directory of the root's own file system, mounted over itself: writable here, while the root is
+ * not. One superblock less, and nothing that is cloned while detached (Linux 6.15). */
 static int do_scratch(struct setup *s, const struct root_op *op, size_t i)
 {
-	auto_close int fd = -1;
+	auto_close int fd = open_tree(s->root, op->target + 1, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	int r;
 
 	(void)i;
-	r = s->scratch < 0 ? scratch_make(s, op->size) : 0;
-	if (r < 0)
-		return r;
-	if (mkdirat(s->scratch, op->source, 0700) < 0 ||
-	    fchmodat(s->scratch, op->source, op->mode, 0) < 0)
-		return -errno;
-	fd = open_tree(s->scratch, op->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = op->exec ? 0 : sys_mount_attr(fd, 0, MOUNT_ATTR_NOEXEC, 0);
+	r = sys_mount_attr(
+		fd, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (op->exec ? 0 : MOUNT_ATTR_NOEXEC),
+		MOUNT_ATTR_RDONLY | (op->exec ? MOUNT_ATTR_NOEXEC : 0));
 	return r < 0 ? r : attach(s, fd, op, true);
 }
 
@@ -499,17 +470,14 @@ static int (*const apply[ROOT_KIND_COUNT])(struct setup *, const struct root_op 
 /* The new root is mounted over the old one of this namespace only. */
 static int root_make(struct setup *s)
 {
-	static const char *const opts[][2] = { { "size", ROOT_BYTES },
-					       { "nr_inodes", ROOT_INODES },
-					       { "mode", "0755" } };
-
 	setup_at(s, "/");
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
 	s->proc_sys = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (s->proc_sys < 0)
 		return -errno;
-	s->root = make_fs("tmpfs", opts, ARRAY_SIZE(opts), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	s->root = make_tmpfs(s->plan->limits.tmp_bytes + ROOT_BYTES,
+			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (s->root < 0)
 		return s->root;
 	if (move_mount(s->root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
@@ -529,10 +497,6 @@ int setup_root(struct setup *s)
 
 		setup_at(s, op->source && op->kind == ROOT_BIND ? op->source : op->target);
 		r = apply[op->kind](s, op, i);
-	}
-	if (r == 0) {
-		setup_at(s, "/" SCRATCH_DIR);
-		r = scratch_hide(s);
 	}
 	umask(old);
 	return r;

@@ -325,8 +325,8 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		.plan = s->plan,
 		.host_id = s->host_id,
 		.config = -1,
+		.leaf = s->cgroup.leaf,
 		.stdio = { stdio[0], stdio[1], stdio[2] },
-		.scratch = -1,
 		.proc = -1,
 	};
 

@@ -60,6 +60,18 @@ static const struct {
 	{ "/dev/ptmx", "pts/ptmx" },
 };
 
+/* What lasts as long as the sandbox shares the root's file system: a superblock costs more than all
+ * these mounts together. */
+static const struct {
+	const char *target;
+	bool exec;
+} scratch[] = {
+	{ "/tmp", true },
+	{ "/var/tmp", true },
+	{ "/run", false },
+	{ "/dev/shm", false },
+};
+
 /* Kernel memory, keys and timers of others, and what makes the host act. What only the host's root
  * may open anyway is here where a mistake elsewhere would be expensive. */
 static const char *const proc_masks[] = {
@@ -184,10 +196,23 @@ static int add_etc(struct sandbox_plan *p, struct err *err)
 	return 0;
 }
 
+/* The directories, before /dev is closed. */
+static int add_scratch_dirs(struct sandbox_plan *p, struct err *err)
+{
+	if (!plan_root_add(p, ROOT_DIR, "/var", NULL) || !plan_root_add(p, ROOT_DIR, "/dev", NULL))
+		return full(err);
+	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++) {
+		struct root_op *op = plan_root_add(p, ROOT_DIR, scratch[i].target, NULL);
+
+		if (!op)
+			return full(err);
+		op->mode = 01777;
+	}
+	return plan_root_add(p, ROOT_LINK, "/var/run", "/run") ? 0 : full(err);
+}
+
 static int add_dev(struct sandbox_plan *p, struct err *err)
 {
-	if (!plan_root_add(p, ROOT_DIR, "/dev", NULL))
-		return full(err);
 	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
 		struct root_op *op =
 			plan_root_add(p, ROOT_DEVICE, devices[i].path, devices[i].path);
@@ -201,9 +226,8 @@ static int add_dev(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(dev_links); i++)
 		if (!plan_root_add(p, ROOT_LINK, dev_links[i].target, dev_links[i].to))
 			return full(err);
-	/* Points for what is mounted later, since /dev is read-only then. */
+	/* The point for what is mounted later, since /dev is read-only then. */
 	if (!plan_root_add(p, ROOT_DIR, "/dev/pts", NULL) ||
-	    !plan_root_add(p, ROOT_DIR, "/dev/shm", NULL) ||
 	    !plan_root_add(p, ROOT_DEV, "/dev", NULL) ||
 	    !plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
 		return full(err);
@@ -225,35 +249,18 @@ static int add_proc(struct sandbox_plan *p, struct err *err)
 	return 0;
 }
 
-/* One file system for everything that lasts as long as the sandbox: a superblock costs more than all
- * the binds of its directories together. */
 static int add_scratch(struct sandbox_plan *p, struct err *err)
 {
-	static const struct {
-		const char *target, *dir;
-		uint32_t mode;
-		bool exec;
-	} dirs[] = {
-		{ "/tmp", "tmp", 01777, true },
-		{ "/var/tmp", "var-tmp", 01777, true },
-		{ "/run", "run", 01777, false },
-		{ "/dev/shm", "shm", 01777, false },
-	};
-
-	if (!plan_root_add(p, ROOT_DIR, "/var", NULL))
-		return full(err);
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		struct root_op *op = plan_root_add(p, ROOT_SCRATCH, dirs[i].target, dirs[i].dir);
+	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++) {
+		struct root_op *op = plan_root_add(p, ROOT_SCRATCH, scratch[i].target, NULL);
 
 		if (!op)
 			return full(err);
-		op->mode = dirs[i].mode;
-		op->exec = dirs[i].exec;
+		op->mode = 01777;
+		op->exec = scratch[i].exec;
 		op->writable = true;
 		op->size = p->limits.tmp_bytes;
 	}
-	if (!plan_root_add(p, ROOT_LINK, "/var/run", "/run"))
-		return full(err);
 	return 0;
 }
 
@@ -278,6 +285,8 @@ int plan_root(struct sandbox_plan *p, const struct sandbox_spec *spec, struct er
 	r = add_system(p, err);
 	if (r == 0)
 		r = add_etc(p, err);
+	if (r == 0)
+		r = add_scratch_dirs(p, err);
 	if (r == 0)
 		r = add_dev(p, err);
 	if (r == 0)

@@ -12,15 +12,15 @@ struct setup {
 	const struct sandbox_plan *plan;
 	uint32_t host_id;
 	int control;
+	int leaf;   /* the cgroup, whose lock is the launcher's alone */
 	int init;   /* memfd of init's program */
 	int config; /* memfd of struct init_config */
 	int stdio[3];
 	int v1_tasks[CONTROLLER_COUNT];
 	int ids[PLAN_ROOT_MAX]; /* user namespace for an id-mapped bind; -1 */
 
-	int root;    /* the new root's mount */
-	int proc;    /* the new /proc */
-	int scratch; /* the scratch file system */
+	int root; /* the new root's mount */
+	int proc; /* the new /proc */
 	int mask_file, mask_dir;
 	int proc_sys;		/* the host's /proc/sys, which follows our namespaces */
 	char at[INIT_TEXT_MAX]; /* what is being worked on, for the error text */

@@ -603,9 +603,9 @@ class Leftovers(SandboxCase):
     def test_killed_launcher_of_a_frozen_sandbox(self):
         before = set(self.left())
         name = self.session_name()
-        proc, _ = self.start("sleep", "1000", options=["--session", name])
+        proc, _ = self.start("sh", "-c", "echo up; sleep 1000", options=["--session", name])
         leaf = self.session(name)
-        wait_for("the sandbox", lambda: os.path.exists(leaf) and self.read(leaf + "/cgroup.procs").split())
+        self.assertEqual(proc.stdout.readline(), b"up\n")
         with open(leaf + "/cgroup.freeze", "w") as f:
             f.write("1")
         proc.kill()
