@@ -68,7 +68,7 @@ show() {
 		+ (if .net.dst.name then " (\(.net.dst.name))" else "" end) + " " + (.outcome // "")
 	elif .kind == "dns.query" then "\(.dns.name) \(.dns.type)?"
 	elif .kind == "dns.answer" then "\(.dns.name) = " + ([.dns.answers[]?.data] | join(", "))
-	elif .kind == "escape" then "ESCAPE ATTEMPT \(.escape.type) by \(.proc.comm // "?")"
+	elif .kind == "escape" then "ESCAPE ATTEMPT \(.escape.type) by \(.proc.comm // "?"): \(.outcome)" + (if .escape.killed then ", killed before the call returned" else "" end)
 	elif .kind == "rule.alert" then "ALERT [\(.rule.priority)] \(.rule.name)"
 	elif .kind == "action" then "\(.action.type | ascii_upcase) \(.action.scope // "") by rule \"\(.rule.name)\", \(.action.latency_ns / 1000 | floor) us after the event"
 	elif .kind == "session.stop" then "reason: \(.run.reason)"
@@ -149,6 +149,7 @@ run evil -- sh -c "
 try: socket.create_connection((\"169.254.169.254\", 80), 2)
 except OSError as e: print(\"metadata service:\", e, flush=True)'
 	unshare --mount sh -c 'echo I am out'
+	sleep 5
 	echo still here"
 check "killed: exit code 137" equal "$code" 137
 check "the result says a rule did it: $(jq -r '.rule // "?"' "$work/evil.json")" jq -e '.reason == "rule"' "$work/evil.json"
@@ -157,7 +158,8 @@ check "the connection attempt, and that it failed" \
 check "the escape attempt" event evil '.kind == "escape" and .escape.type == "unshare"'
 check "the alert" event evil '.kind == "rule.alert"'
 check "the kill, with rule and latency" event evil '.kind == "action" and .action.type == "kill" and .action.latency_ns > 0'
-check "nothing ran after it" bash -c "! grep -qE 'still here|I am out' '$work/evil.out'"
+check "it did not get out" bash -c "! grep -q 'I am out' '$work/evil.out'"
+check "its siblings went with it" bash -c "! grep -q 'still here' '$work/evil.out'"
 
 say "3. The evidence"
 for name in work evil; do
@@ -188,7 +190,7 @@ for name in work evil; do
 	check "$name: every event of the journal, in order" cmp "$work/$name.ids" "$work/$name.kafka.ids"
 done
 echo "  for example:"
-jq -r '.payload | fromjson | select(.kind == "action") | tojson' "$work/evil.kafka" | head -1 | cut -c1-400 | sed 's/^/    /'
+jq -r '.payload | fromjson | select(.kind == "action") | {id, kind, time, rule: (.rule | {name, priority, attack, trigger}), action}' "$work/evil.kafka" | sed 's/^/    /'
 
 say "5. What is left on this host"
 check "no control group" bash -c "! find /sys/fs/cgroup -maxdepth 4 -type d -name '*$(jq -r .session "$work/evil.json")*' | grep ."

@@ -5,7 +5,8 @@ namespaces and pinned BPF objects. Compared before and after, so that what was t
 import os
 import time
 
-# A kernel may need a moment, more of them in an emulated machine (make check-vm), to let go of a control group or a namespace.
+# A kernel may need a moment to let go of a control group or a namespace, and an emulated machine (make
+# check-vm) a longer one.
 WAIT_SECONDS = 60 if os.environ.get("WARDER_VM") else 15
 
 
