@@ -207,7 +207,7 @@ def stop(proc):
 
 def run_program(program, args, words):
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", LC_ALL="C.UTF-8", WARDER_BUILD=args.build,
-               WARDER_SRC=ROOT, PYTHONDONTWRITEBYTECODE="1")
+               WARDER_SRC=ROOT, WARDER_TEST_TOP=str(os.getpid()), PYTHONDONTWRITEBYTECODE="1")
     env["PYTHONPATH"] = os.path.join(ROOT, "tests", "lib")
     began, timed_out = time.monotonic(), False
     with tempfile.TemporaryDirectory(prefix="warder-test-", ignore_cleanup_errors=True) as tmp:

@@ -18,42 +18,52 @@ def cgroup_mounts():
                 yield left.split()[4].replace("\\040", " ")
 
 
-def proc_table(build):
-    """{pid: (ppid, exe)} of all processes, and the pids that a warder of another build keeps: on a machine
-    where several people work, what runs there is theirs."""
-    ours, table, foreign = os.path.realpath(os.path.join(build, "warder")), {}, set()
+def proc_table():
+    """{pid: (ppid, exe, last names of the control groups of ours that it is in)}"""
+    table = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             exe = os.readlink("/proc/%s/exe" % pid).replace(" (deleted)", "")
             with open("/proc/%s/stat" % pid) as f:
-                table[int(pid)] = (int(f.read().rpartition(")")[2].split()[1]), exe)
+                ppid = int(f.read().rpartition(")")[2].split()[1])
+            with open("/proc/%s/cgroup" % pid) as f:
+                groups = {line.strip().rpartition("/")[2] for line in f if "/warder" in line}
         except OSError:
             continue
-    for pid in table:
-        p = pid
-        while p in table:
-            if os.path.basename(table[p][1]) == "warder" and table[p][1] != ours:
-                foreign.add(pid)
-                break
+        table[int(pid)] = (ppid, exe, groups)
+    return table
+
+
+def of_others(build, table):
+    """Sandboxed processes that somebody else's program keeps: on a machine where several people test, they are
+    no left-overs of ours. The keeper is the nearest ancestor outside; an orphan's is pid 1."""
+    ours = os.path.realpath(os.path.join(build, "warder"))
+    top = int(os.environ.get("WARDER_TEST_TOP", os.getpid()))
+    found = set()
+    for pid, (_, _, groups) in table.items():
+        keeper = pid
+        while keeper in table and table[keeper][2]:
+            keeper = table[keeper][0]
+        if not groups or keeper <= 1 or keeper not in table or table[keeper][1] == ours:
+            continue
+        p = keeper
+        while p in table and p != top:
             p = table[p][0]
-    return table, foreign
+        if p != top:
+            found.add(pid)
+    return found
 
 
 def cgroups(build):
-    theirs = set()
-    for pid in proc_table(build)[1]:
-        try:
-            with open("/proc/%d/cgroup" % pid) as f:
-                theirs.update(part for line in f for part in line.strip().split("/") if part.startswith("warder"))
-        except OSError:
-            pass
+    table = proc_table()
+    theirs = {name for pid in of_others(build, table) for name in table[pid][2]}
     for top in cgroup_mounts():
-        for folder, subs, _ in os.walk(top):
-            # Ours whole: what lies below goes with it.
-            for s in [s for s in subs if s.startswith("warder")]:
-                subs.remove(s)
-                if s not in theirs:
-                    yield "cgroup " + os.path.join(folder, s)
+        for folder, _, _ in os.walk(top, topdown=False):
+            names = folder[len(top):].split("/")
+            if any(n.startswith("warder") for n in names):
+                below = {n for _, subs, _ in os.walk(folder) for n in subs}
+                if names[-1] not in theirs and not below & theirs:
+                    yield "cgroup " + folder
 
 
 def mounts():
@@ -68,9 +78,10 @@ def mounts():
 
 def processes(build):
     ours = os.path.realpath(os.path.join(build, "warder"))
-    table, foreign = proc_table(build)
-    for pid, (_, exe) in table.items():
-        if pid not in foreign and (exe == ours or exe.startswith("/memfd:warder")):
+    table = proc_table()
+    theirs = of_others(build, table)
+    for pid, (_, exe, _) in table.items():
+        if exe == ours or (exe.startswith("/memfd:warder") and pid not in theirs):
             yield "process %d %s" % (pid, exe)
 
 
@@ -111,10 +122,10 @@ def snapshot(build):
 
 
 def wait_clean(build, before, seconds=WAIT_SECONDS):
-    """What is there now and was not before; an empty list is what a test hopes for."""
+    """What is there now, was not before, and stays; an empty list is what a test hopes for."""
     end = time.monotonic() + seconds
-    while True:
-        left = snapshot(build) - before
-        if not left or time.monotonic() > end:
-            return sorted(left)
+    left = snapshot(build) - before
+    while left and time.monotonic() < end:
         time.sleep(0.1)
+        left &= snapshot(build)
+    return sorted(left)
