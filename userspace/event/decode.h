@@ -20,7 +20,8 @@ int decoder_new(struct decoder **ret);
 void decoder_free(struct decoder *d);
 
 /* 1: *ev is filled (strings in `arena`, copied); 0: nothing to emit (a chunk, or skipped and counted).
- * -ENOMEM when the arena's limit is reached. `rec` need not be aligned. */
+ * -ENOMEM when the arena's limit is reached (an arena of 4 MiB holds every record). `rec` need not be
+ * aligned. */
 int decoder_feed(struct decoder *d, const void *rec, size_t len, struct arena *arena,
 		 struct event *ev);
 const struct decode_stats *decoder_stats(const struct decoder *d);

@@ -173,8 +173,8 @@ int ip_addr_parse(struct str text, struct ip_addr *ret);
  * "raw":{"<field>":"<base64>"} (list members as "<field>.<index>"). 0 or -ENOMEM/-EMSGSIZE. */
 int event_to_json(const struct event *ev, struct buf *out);
 
-/* The way back: one JSON object as event_to_json writes it, strings copied into `arena`. Unknown
- * members are an error that names them. Used by `rules test`, `events --filter` and re-judging. */
+/* The way back: one JSON object as event_to_json writes it, strings copied into `arena`. Unknown or
+ * repeated members are an error that names them; dotted names ("proc.exe") and any order are fine. Used by `rules test`, `events --filter` and re-judging. */
 int event_from_json(struct event *ret, struct arena *arena, struct str json, struct err *err);
 
 #endif
