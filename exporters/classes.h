@@ -7,5 +7,6 @@
 
 extern const struct exporter_class file_exporter;
 extern const struct exporter_class kafka_exporter;
+extern const struct exporter_class syslog_exporter;
 
 #endif

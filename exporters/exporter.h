@@ -16,6 +16,7 @@ struct export_record {
 	struct str id;	 /* stable event id, for dedup at the consumer */
 	struct str kind; /* "exec", "rule.alert", ... */
 	struct str sandbox;
+	struct str time; /* RFC 3339, up to nanoseconds */
 	struct str json; /* the record as it stands in the journal */
 };
 
@@ -89,6 +90,10 @@ struct exporter {
 	/* Set by the sink: call poll again within this many ms although nothing will wake the
 	 * fan-out (a slow pipe). 0 = no need. */
 	int poll_in_ms;
+	/* Set by the sink: wake the fan-out when this descriptor has one of these poll(2) events. No
+	 * events = none. */
+	int fd;
+	short fd_events;
 	/* Set with EXPORT_POISON: the reason, for a person. Must live until the next call. */
 	const char *why;
 };

@@ -56,16 +56,34 @@ static void publish(struct fanout *f)
 
 static void sleep_until(struct fanout *f, uint64_t deadline)
 {
-	struct pollfd pfd = { .fd = f->wake_fd, .events = POLLIN };
+	struct pollfd pfds[1 + FANOUT_SINKS_MAX] = { { .fd = f->wake_fd, .events = POLLIN } };
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), left = deadline > now ? deadline - now : 0, n;
 	struct timespec ts = { .tv_sec = (time_t)(left / NSEC_PER_SEC),
 			       .tv_nsec = (long)(left % NSEC_PER_SEC) };
+	nfds_t used = 1;
 
-	ppoll(&pfd, 1, deadline == SINK_NEVER ? NULL : &ts, NULL);
+	for (size_t i = 0; i < f->sinks_n; i++) {
+		const struct exporter *x = f->sinks[i]->x;
+
+		if (x->fd_events)
+			pfds[used++] = (struct pollfd){ .fd = x->fd, .events = x->fd_events };
+	}
+	ppoll(pfds, used, deadline == SINK_NEVER ? NULL : &ts, NULL);
 	/* Before the sources are read again: what is committed from here on kicks anew. */
 	atomic_exchange(&f->kicked, false);
-	if ((pfd.revents & POLLIN) && read(f->wake_fd, &n, sizeof(n)) < 0)
+	if ((pfds[0].revents & POLLIN) && read(f->wake_fd, &n, sizeof(n)) < 0)
 		return; /* EAGAIN: somebody was faster, nothing is lost */
+}
+
+/* In the fan-out's thread where there is one: its signals are blocked, SIGPIPE included. */
+static void close_sinks(struct fanout *f)
+{
+	for (size_t i = 0; i < f->sinks_n; i++) {
+		sink_store_cursor(f->sinks[i], clock_ns(CLOCK_MONOTONIC));
+		sink_close(f->sinks[i]);
+		free(f->sinks[i]);
+	}
+	f->sinks_n = 0;
 }
 
 static void *fanout_thread(void *arg)
@@ -90,6 +108,7 @@ static void *fanout_thread(void *arg)
 		if (!more)
 			sleep_until(f, deadline);
 	}
+	close_sinks(f);
 	return NULL;
 }
 
@@ -231,11 +250,7 @@ void fanout_free(struct fanout *f)
 		kick(f);
 		pthread_join(f->thread, NULL);
 	}
-	for (size_t i = 0; i < f->sinks_n; i++) {
-		sink_store_cursor(f->sinks[i], clock_ns(CLOCK_MONOTONIC));
-		sink_close(f->sinks[i]);
-		free(f->sinks[i]);
-	}
+	close_sinks(f);
 	pthread_cond_destroy(&f->moved);
 	pthread_mutex_destroy(&f->lock);
 	if (f->cursor_dirfd >= 0)

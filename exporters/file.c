@@ -77,16 +77,24 @@ static int open_file(struct file_sink *s)
 	return 0;
 }
 
-/* Somebody moved or removed the file (log rotation): go on in a new one. */
-static bool was_moved(const struct file_sink *s)
+/* Somebody moved or removed the file (log rotation): go on in a new one. Where we may not make one, the
+ * moved file serves, but a removed one would swallow what is written. */
+static int follow_move(struct file_sink *s)
 {
 	struct stat have, named;
+	int old = s->fd, r;
 
-	if (!s->owned)
-		return false;
-	if (fstat(s->fd, &have) < 0 || stat(s->path, &named) < 0)
-		return true;
-	return have.st_ino != named.st_ino || have.st_dev != named.st_dev;
+	if (!s->owned || s->mid_line || fstat(s->fd, &have) < 0)
+		return 0;
+	if (stat(s->path, &named) == 0 && have.st_ino == named.st_ino &&
+	    have.st_dev == named.st_dev)
+		return 0;
+	r = open_file(s);
+	if (r == 0)
+		close(old);
+	else if (have.st_nlink)
+		r = 0;
+	return r;
 }
 
 /* Length of the file up to the end of its last whole line; `size` when no line end is near. */
@@ -197,14 +205,10 @@ static int flush(struct file_sink *s)
 {
 	int r;
 
-	if (s->fd >= 0 && was_moved(s) && !s->mid_line)
-		close_file(s);
-	if (s->fd < 0) {
-		r = open_file(s);
-		if (r < 0) {
-			set_text(s, "cannot open", r);
-			return r;
-		}
+	r = s->fd < 0 ? open_file(s) : follow_move(s);
+	if (r < 0) {
+		set_text(s, "cannot open", r);
+		return r;
 	}
 	r = s->owned ? write_whole(s) : write_some(s);
 	s->x.poll_in_ms = r == -EAGAIN ? FILE_SLOW_MS : 0;
@@ -272,14 +276,6 @@ static const char *file_status(const struct exporter *x)
 	return ((const struct file_sink *)x)->text;
 }
 
-static void file_reopen(struct exporter *x)
-{
-	struct file_sink *s = (struct file_sink *)x;
-
-	if (s->path && !s->mid_line)
-		close_file(s);
-}
-
 static void file_close(struct exporter *x)
 {
 	struct file_sink *s = (struct file_sink *)x;
@@ -339,5 +335,4 @@ const struct exporter_class file_exporter = {
 	.poll = file_poll,
 	.status = file_status,
 	.close = file_close,
-	.reopen = file_reopen,
 };

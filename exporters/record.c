@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#define RECORD_WANTED 5 /* members of `wanted` */
+
 /* A cursor over JSON text (RFC 8259) that never reads past `end`. */
 struct scan {
 	const char *p;
@@ -80,6 +82,8 @@ static struct str *wanted(struct export_record *rec, struct str key)
 		return NULL;
 	if (str_eq(key, STR("id")))
 		return &rec->id;
+	if (str_eq(key, STR("time")))
+		return &rec->time;
 	if (str_eq(key, STR("kind")))
 		return &rec->kind;
 	if (str_eq(key, STR("session")))
@@ -122,12 +126,12 @@ int record_scan(struct export_record *rec, struct str json)
 	int found = 0, r = 1;
 
 	rec->json = json;
-	rec->id = rec->kind = rec->session = rec->sandbox = (struct str){ 0 };
+	rec->id = rec->kind = rec->session = rec->sandbox = rec->time = (struct str){ 0 };
 	if (!take(&s, '{'))
 		return -EBADMSG;
 	if (take(&s, '}'))
 		return 0;
-	for (int i = 0; r == 1 && found < 4 && i < RECORD_SCAN_MEMBERS; i++)
+	for (int i = 0; r == 1 && found < RECORD_WANTED && i < RECORD_SCAN_MEMBERS; i++)
 		r = take_member(&s, rec, &found);
 	if (r < 0 && !s.cut)
 		return r;

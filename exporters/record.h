@@ -10,7 +10,7 @@
 /* Bytes looked at before giving up: our header is a few hundred. */
 #define RECORD_SCAN_BYTES 8192
 
-/* Fill id, kind, session and sandbox from the top-level members of `json`; the strings point into
+/* Fill id, kind, session, sandbox and time from the top-level members of `json`; the strings point into
  * it. Nested members and text inside strings never match. A member that is absent, no string, or
  * holds an escape (ours never do) stays empty. -EBADMSG when it is no JSON object so far as it was
  * looked at. */

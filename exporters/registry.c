@@ -19,12 +19,14 @@
 const struct exporter_class *const exporter_classes[] = {
 	&file_exporter,
 	&kafka_exporter,
+	&syslog_exporter,
 	NULL,
 };
 
 static const struct exporter_class *find_class(const char *name, struct err *err)
 {
 	const char *names[32], *near;
+	char known[256] = "";
 	size_t n = 0;
 
 	for (const struct exporter_class *const *c = exporter_classes; *c; c++) {
@@ -34,10 +36,14 @@ static const struct exporter_class *find_class(const char *name, struct err *err
 			names[n++] = (*c)->name;
 	}
 	near = closest_name(name, names, n);
-	if (near)
+	if (near) {
 		err_set(err, EINVAL, "unknown sink class '%s': did you mean '%s'?", name, near);
-	else
-		err_set(err, EINVAL, "unknown sink class '%s': known are file, kafka", name);
+		return NULL;
+	}
+	for (size_t i = 0, at = 0; i < n && at < sizeof(known); i++)
+		at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", i ? ", " : "",
+				       names[i]);
+	err_set(err, EINVAL, "unknown sink class '%s': known are %s", name, known);
 	return NULL;
 }
 
