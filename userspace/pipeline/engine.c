@@ -259,6 +259,7 @@ static void loop(struct engine *e)
 		got = capture_drain(e->opt->capture, false, feed, e, &held);
 		/* Bulk records do not wake: look often while they come, seldom when not. */
 		tick = got > 0 ? CAPTURE_TICK_MS : MIN(tick * 2, IDLE_TICK_MAX_MS);
+		pipeline_end_turn(e->pipeline);
 		check_gaps(e, false);
 		deadline = journal_deadline(e->journal);
 		if (deadline && deadline <= clock_ns(CLOCK_MONOTONIC))

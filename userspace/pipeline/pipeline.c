@@ -22,6 +22,7 @@ struct pipeline {
 	struct buf json;
 	struct event ev;
 	struct pipeline_counters counters;
+	bool alerted;					     /* in this turn, by any session */
 	struct session *sessions[PIPELINE_SESSIONS_MAX + 1]; /* by sandbox id */
 };
 
@@ -164,7 +165,24 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 		p->counters.emitted++;
 	r = verdict_emit(s, ev, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL,
 			 &p->json);
+	p->alerted |= s->alerted;
 	return r == -ENOMEM ? r : 0;
+}
+
+size_t pipeline_end_turn(struct pipeline *p)
+{
+	size_t n = 0;
+
+	if (!p->alerted)
+		return 0;
+	p->alerted = false;
+	for (size_t i = 0; i < ARRAY_SIZE(p->sessions); i++) {
+		if (!p->sessions[i] || !p->sessions[i]->alerted)
+			continue;
+		session_commit(p->sessions[i]);
+		n++;
+	}
+	return n;
 }
 
 static void gap_of(struct pipeline *p, struct session *s, const struct capture_gap *g)

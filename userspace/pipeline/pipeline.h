@@ -53,6 +53,8 @@ int pipeline_session_summary(const struct pipeline *p, uint32_t sandbox_id, stru
 
 /* One record through every stage. Never fails because of what is in the record; -ENOMEM only. */
 int pipeline_feed(struct pipeline *p, const void *rec, size_t len);
+/* End of a turn: sessions with new alerts are committed. Returns how many were. */
+size_t pipeline_end_turn(struct pipeline *p);
 /* Losses become gap events of their session, or of every session when that is not known. */
 void pipeline_gaps(struct pipeline *p, const struct capture_gap *gaps, size_t n);
 /* An event about the audit itself (audit.start, audit.degraded ...). */

@@ -116,6 +116,7 @@ void session_commit(struct session *s)
 {
 	int r;
 
+	s->alerted = false;
 	if (!s->journal)
 		return;
 	r = journal_commit(s->journal);

@@ -25,6 +25,7 @@ struct session {
 	uint64_t seq; /* last one given */
 	struct session_stats stats;
 	struct session_lost lost;
+	bool alerted; /* since the last commit */
 };
 
 struct session *session_new(const struct session_options *opt);

@@ -129,8 +129,10 @@ int verdict_emit(struct session *s, const struct event *ev, const struct rule_ma
 		r = emit_alert(s, ev, m->v[i], ruleset_hash, json);
 	if (v->acted && r != -ENOMEM)
 		r = emit_action(s, ev, v, ruleset_hash, json);
-	/* A decision is on disk before anybody is told of it. */
-	if (m->n || v->acted)
+	/* A decision is on disk before anything else happens; alerts are by the end of the turn, one
+	 * commit for all: a flood of them must not slow the drain to the speed of the disk. */
+	s->alerted |= m->n > 0;
+	if (v->acted)
 		session_commit(s);
 	return r == -ENOMEM ? r : 0;
 }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Records to journal, one thread, no kernel: decode, enrich, the built-in rules, JSON, hash chain,
+ * compression. What a stored session of this mix costs to replay. `bench_pipeline [RECORDS]` */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/pipeline/pipeline.h"
+
+#define RECORDS_DEFAULT 1000000
+#define PROCESSES	64
+#define SESSION		"01JBENCH0000000000000000AB"
+
+struct bench {
+	struct pipeline *pipeline;
+	char rec[2048];
+};
+
+static void fail(const char *what, int r, const struct err *err)
+{
+	fprintf(stderr, "bench_pipeline: %s: %s\n", what,
+		err && err->code ? err_text(err) : strerror(-r));
+	exit(1);
+}
+
+static void *begin(struct bench *b, enum wire_kind kind, size_t size, unsigned i)
+{
+	struct wire_hdr *h = (struct wire_hdr *)b->rec;
+	unsigned proc = i / 8 % PROCESSES;
+
+	memset(b->rec, 0, size);
+	h->len = (uint32_t)size;
+	h->kind = (uint16_t)kind;
+	h->ts = 1000000000ull + i * 1000ull;
+	h->start = 1000 + proc;
+	h->sandbox = 1;
+	h->tgid = h->tid = 1000 + proc;
+	h->ppid = 1000;
+	h->uid = h->gid = 70000;
+	h->nr = WIRE_NR_NONE;
+	snprintf(h->comm, sizeof(h->comm), "proc%u", proc);
+	return b->rec;
+}
+
+static struct wire_str text(struct bench *b, const char *p, size_t n)
+{
+	struct wire_hdr *h = (struct wire_hdr *)b->rec;
+	struct wire_str s = { (uint16_t)h->len, (uint16_t)n };
+
+	memcpy(b->rec + h->len, p, n);
+	h->len += (uint32_t)n;
+	return s;
+}
+
+static void make_exec(struct bench *b, unsigned i)
+{
+	static const char args[] = "python3\0-m\0pytest\0tests/unit/test_model.py";
+	struct wire_exec *e = begin(b, WIRE_EXEC, sizeof(*e), i);
+
+	e->exec_id = i;
+	e->ino = 4711;
+	e->nlink = 1;
+	e->mode = 0100755;
+	e->args_total = sizeof(args);
+	e->argc = 4;
+	e->exe = text(b, "/usr/bin/python3.11", 19);
+	e->cwd = text(b, "/workspace/project", 18);
+	e->args = text(b, args, sizeof(args));
+	e->ancestors_n = 2;
+	e->ancestors[0] = (struct wire_ancestor){ .start = 900, .tgid = 1000, .comm = "sh" };
+	e->ancestors[1] = (struct wire_ancestor){ .start = 800, .tgid = 999, .comm = "init" };
+}
+
+static void make_open(struct bench *b, unsigned i)
+{
+	struct wire_file *f = begin(b, WIRE_FILE_OPEN, sizeof(*f), i);
+	char path[64];
+	int n = snprintf(path, sizeof(path), "/workspace/project/build/obj/file%u.o", i % 5000);
+
+	f->h.nr = 257;
+	f->ino = 1000 + i % 5000;
+	f->dev = 44;
+	f->mode = 0100644;
+	f->open_flags = O_WRONLY | O_CREAT | O_TRUNC;
+	f->fd = 3;
+	f->path = text(b, path, (size_t)n);
+}
+
+static void make_delete(struct bench *b, unsigned i)
+{
+	struct wire_file *f = begin(b, WIRE_FILE_DELETE, sizeof(*f), i);
+
+	f->h.nr = 87;
+	f->h.flags = WIRE_F_TOCTOU;
+	f->base = text(b, "/workspace/project", 18);
+	f->path = text(b, "build/tmp.o", 11);
+}
+
+static void make_connect(struct bench *b, unsigned i)
+{
+	struct wire_net *n = begin(b, WIRE_NET_CONNECT, sizeof(*n), i);
+
+	n->h.nr = 42;
+	n->cookie = i;
+	n->family = 2;
+	n->type = 1;
+	n->proto = 6;
+	n->sport = (uint16_t)(32768 + i % 20000);
+	n->dport = 443;
+	memcpy(n->saddr, "\x0a\x00\x00\x02", 4);
+	memcpy(n->daddr, "\x97\x65\x01\x2d", 4);
+}
+
+static void make_exit(struct bench *b, unsigned i)
+{
+	(void)begin(b, WIRE_EXIT, sizeof(struct wire_exit), i);
+}
+
+/* A build or test run: mostly files, some processes, few connections. */
+static void feed_one(struct bench *b, unsigned i)
+{
+	int r;
+
+	switch (i % 8) {
+	case 0:
+		make_exec(b, i);
+		break;
+	case 6:
+		make_connect(b, i);
+		break;
+	case 7:
+		make_exit(b, i);
+		break;
+	case 5:
+		make_delete(b, i);
+		break;
+	default:
+		make_open(b, i);
+	}
+	r = pipeline_feed(b->pipeline, b->rec, ((struct wire_hdr *)b->rec)->len);
+	if (r < 0)
+		fail("feed", r, NULL);
+}
+
+static double run(unsigned records, const struct ruleset *rules, const char *dir, uint64_t *ret_out)
+{
+	const struct journal_options jo = { .session = SESSION };
+	struct session_options so = { .sandbox_id = 1,
+				      .session = SESSION,
+				      .name = "bench",
+				      .host = "node",
+				      .target = { -1, -1, -1 } };
+	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct session_stats st;
+	struct journal *journal;
+	struct bench b;
+	struct err err = { 0 };
+	uint64_t began;
+	double took;
+	int r;
+
+	r = journal_create(&journal, fd, &jo, &err);
+	if (r < 0)
+		fail("journal", r, &err);
+	r = pipeline_new(&b.pipeline, rules);
+	so.journal = journal;
+	if (r < 0 || pipeline_session_add(b.pipeline, &so) < 0)
+		fail("pipeline", r, NULL);
+	began = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (unsigned i = 0; i < records; i++)
+		feed_one(&b, i);
+	journal_commit(journal);
+	took = (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began) / 1e9;
+	pipeline_session_stats(b.pipeline, 1, &st);
+	if (st.events < records || st.gaps)
+		fail("events went missing", -EIO, NULL);
+	*ret_out = st.events;
+	pipeline_free(b.pipeline);
+	journal_free(journal);
+	return took;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned records = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : RECORDS_DEFAULT;
+	char dir[] = "/tmp/bench_pipeline.XXXXXX", sub[64], cmd[64];
+	struct ruleset *rules;
+	struct err err = { 0 };
+	uint64_t out;
+	double took;
+	int r;
+
+	r = ruleset_new(&rules, NULL, NULL);
+	for (size_t i = 0; r == 0 && i < rule_packs_n; i++)
+		r = ruleset_add_text(rules, rule_packs[i].name, rule_packs[i].text, &err);
+	if (r == 0)
+		r = ruleset_compile(rules, &err);
+	if (r < 0)
+		fail("rules", r, &err);
+	if (!mkdtemp(dir))
+		fail(dir, -errno, NULL);
+	for (int with = 0; with < 2; with++) {
+		snprintf(sub, sizeof(sub), "%s/%d", dir, with);
+		if (mkdir(sub, 0700) < 0)
+			fail(sub, -errno, NULL);
+		took = run(records, with ? rules : NULL, sub, &out);
+		if (with)
+			printf("pipeline: records to journal, %zu rules, one core\t%.0f\tevents/s\t>= "
+			       "500000\n",
+			       ruleset_count(rules), records / took);
+		else
+			printf("pipeline: records to journal, no rules, one core\t%.0f\tevents/s\t-\n",
+			       records / took);
+		fflush(stdout);
+	}
+	ruleset_free(rules);
+	snprintf(cmd, sizeof(cmd), "rm -r %s", dir);
+	return system(cmd) ? 1 : 0;
+}
