@@ -68,13 +68,34 @@ static void remember_lost(struct session *s, const struct event *ev, int r)
 	s->stats.journal_error = -r;
 }
 
+/* "<session>:<seq>". By hand: printf was a tenth of an event's whole cost. */
+static struct str event_id(const struct session *s, struct arena *arena, uint64_t seq)
+{
+	char digits[20], *p = digits + sizeof(digits);
+	size_t n = strlen(s->id), k;
+	char *d;
+
+	do {
+		*--p = (char)('0' + seq % 10);
+		seq /= 10;
+	} while (seq);
+	k = (size_t)(digits + sizeof(digits) - p);
+	d = arena_alloc(arena, n + 1 + k);
+	if (!d)
+		return (struct str){ 0 };
+	memcpy(d, s->id, n);
+	d[n] = ':';
+	memcpy(d + n + 1, p, k);
+	return (struct str){ d, n + 1 + k };
+}
+
 static int write_event(struct session *s, struct event *ev, struct buf *json)
 {
 	uint64_t seq = s->journal ? journal_next_seq(s->journal) : s->seq + 1;
 	int r;
 
 	event_set_u64(ev, F_SEQ, seq);
-	event_set_str(ev, F_ID, arena_printf(ev->arena, "%s:%llu", s->id, (unsigned long long)seq));
+	event_set_str(ev, F_ID, event_id(s, ev->arena, seq));
 	buf_reset(json);
 	r = event_to_json(ev, json);
 	if (r < 0)
