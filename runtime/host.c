@@ -114,6 +114,8 @@ void host_cgroups_parse(struct host *h, const char *mountinfo, const char *self)
 			memcpy(copy, line, (size_t)(end - line));
 			copy[end - line] = 0;
 			dash = strstr(copy, " - ");
+			if (dash)
+				*dash = 0; /* what is before it must not be read from behind */
 			if (dash && sscanf(copy, "%*d %*d %*s %1023s %1023s", shown, at) == 2 &&
 			    sscanf(dash + 3, "%63s %*s %1023s", type, super) == 2) {
 				unescape(shown);

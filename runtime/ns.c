@@ -155,7 +155,7 @@ static void setup_close(struct setup *t)
 /* The frame if it is one; -EAGAIN for junk, -EPIPE at the end. */
 static int frame_read(struct sandbox *s, struct init_frame *f, int flags)
 {
-	ssize_t n = recv(s->control, f, sizeof(*f), flags);
+	ssize_t n = recv(s->control, f, sizeof(*f), flags | MSG_TRUNC);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -errno
