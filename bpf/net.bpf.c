@@ -4,39 +4,81 @@
  *
  * cgroup/connect4+6 see the kernel's copy of the address, before the act; sys_exit knows the outcome.
  * A non-blocking connect is told at once as pending (-EINPROGRESS) and again when
- * inet_sock_set_state decides it. Misses: connects by io_uring and MSG_FASTOPEN have no sys_exit;
- * sockets made outside the sandbox are in no cgroup program (sys_exit still sees their connect). */
+ * inet_sock_set_state decides it; so is one without a sys_exit of its own (io_uring, MSG_FASTOPEN), by
+ * the cgroup program and without the second record. Misses: sockets made outside the sandbox are in no cgroup program (sys_exit still sees their connect). */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/calls.bpf.h"
 
-#define AF_UNIX		1
-#define AF_INET		2
-#define AF_INET6	10
-#define EINPROGRESS	115
-#define EALREADY	114
-#define EISCONN		106
-#define EINTR		4
-#define TCP_ESTABLISHED 1
-#define TCP_SYN_SENT	2
-#define TCP_CLOSE	7
-#define IPPROTO_TCP	6
-#define S_IFMT		0170000
-#define S_IFSOCK	0140000
-#define DNS_PORT	53
-#define SEND_EVERY_NS	1000000000ull
-#define ntohs(x)	__builtin_bswap16(x)
+#define PF_IO_WORKER	  0x00000010
+#define PF_KTHREAD	  0x00200000
+#define NR_IO_URING_ENTER 426
+#define AF_UNIX		  1
+#define AF_INET		  2
+#define AF_INET6	  10
+#define EINPROGRESS	  115
+#define EALREADY	  114
+#define EISCONN		  106
+#define EINTR		  4
+#define TCP_ESTABLISHED	  1
+#define TCP_SYN_SENT	  2
+#define TCP_CLOSE	  7
+#define IPPROTO_TCP	  6
+#define S_IFMT		  0170000
+#define S_IFSOCK	  0140000
+#define DNS_PORT	  53
+#define SEND_EVERY_NS	  1000000000ull
+#define ntohs(x)	  __builtin_bswap16(x)
 
 /* ---- before the act: the kernel's copy of the address ---- */
 
-static __always_inline void remember(__u64 cookie, __u16 family, const __u8 *addr, __u16 port)
+/* Will sys_exit tell this connect, with its outcome? Not one by io_uring or sendto(MSG_FASTOPEN), nor
+ * by socketcall. */
+static __always_inline bool in_connect(void)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+	__u64 nr = BPF_CORE_READ(regs, orig_ax);
+
+	if (t->flags & (PF_IO_WORKER | PF_KTHREAD))
+		return false;
+	return nr == (t->thread_info.status & TS_COMPAT ? 362 : 42);
+}
+
+static __always_inline void send_attempt(const struct owner *o, const struct peer *p, __u8 type,
+					 __u8 proto)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+	struct wire_net r = {};
+
+	header_of_owner(&r.h, o, WIRE_NET_CONNECT);
+	if (t->flags & PF_IO_WORKER || BPF_CORE_READ(regs, orig_ax) == NR_IO_URING_ENTER)
+		r.h.flags = WIRE_F_IOURING;
+	r.h.ret = -EINPROGRESS;
+	r.cookie = p->cookie;
+	r.family = p->family;
+	r.type = type;
+	r.proto = proto;
+	r.dport = p->port;
+	__builtin_memcpy(r.daddr, p->addr, sizeof(r.daddr));
+	emit_wake(&r, sizeof(r), WIRE_RING_BULK, true);
+}
+
+static __always_inline void remember(__u64 cookie, __u16 family, const __u8 *addr, __u16 port,
+				     __u8 type, __u8 proto)
 {
 	__u64 tid = bpf_get_current_pid_tgid();
 	struct peer p = { .cookie = cookie, .family = family, .port = port };
 	struct owner o = {};
 
 	__builtin_memcpy(p.addr, addr, sizeof(p.addr));
+	if (!in_connect()) {
+		if (owner_of_current(&o))
+			send_attempt(&o, &p, type, proto);
+		return;
+	}
 	if (bpf_map_update_elem(&connecting, &tid, &p, BPF_ANY))
 		count_fail(FAIL_STASH);
 	if (port == DNS_PORT && owner_of_current(&o))
@@ -61,7 +103,8 @@ int on_connect4(struct bpf_sock_addr *ctx)
 	__u8 addr[16] = {};
 
 	addr4(addr, ctx->user_ip4);
-	remember(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port));
+	remember(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port), ctx->type,
+		 ctx->protocol);
 	return 1;
 }
 
@@ -71,7 +114,8 @@ int on_connect6(struct bpf_sock_addr *ctx)
 	__u8 addr[16];
 
 	addr6(addr, ctx);
-	remember(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port));
+	remember(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port),
+		 ctx->type, ctx->protocol);
 	return 1;
 }
 

@@ -174,14 +174,6 @@ static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, st
 		s->flags |= WIRE_F_TRUNC;
 }
 
-/* A program without a file: told as an escape signal too, so that it can be killed before its first
- * instruction. */
-static __always_inline void send_memfd(struct task_struct *p, struct task_state *st, __u64 ino)
-{
-	send_escape(p, st, WIRE_ESCAPE_MEMFD_EXEC, 0, 0, ino,
-		    escape_kill(st, WIRE_ESCAPE_MEMFD_EXEC));
-}
-
 static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 				      struct task_state *st, struct linux_binprm *bprm)
 {
@@ -227,8 +219,10 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	r->cwd = rec_path(s, BPF_CORE_READ(p, fs, pwd.dentry), BPF_CORE_READ(p, fs, pwd.mnt));
 	exec_args(s, r, &x);
 	emit_scratch(s, WIRE_RING_URGENT);
+	/* A program without a file is an escape signal too, so that it can be killed before its first
+	 * instruction. */
 	if (r->memfd)
-		send_memfd(p, st, r->ino);
+		escape_now(st, WIRE_ESCAPE_MEMFD_EXEC, 0, 0, r->ino);
 }
 
 /* After the new image is in place, before its first instruction. */
@@ -288,6 +282,6 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	emit(&r, sizeof(r), WIRE_RING_URGENT);
 	/* How a filter that kills shows: the call itself leaves no other trace. */
 	if ((r.status & 0x7f) == SIGSYS)
-		send_escape(p, st, WIRE_ESCAPE_SECCOMP, 0, 0, 0, false);
+		escape_now(st, WIRE_ESCAPE_SECCOMP, 0, 0, 0);
 	return 0;
 }

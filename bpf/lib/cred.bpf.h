@@ -24,8 +24,7 @@ GLOBAL int cred_check(struct task_state *st, bool privileged)
 		   !BPF_CORE_READ(cred, suid.val);
 	if (st->cred && !privileged && !st->may_root && st->role == ROLE_PAYLOAD &&
 	    user_ns == st->user_ns && (caps & ~st->caps || may_root))
-		send_escape(t, st, WIRE_ESCAPE_CRED_GAIN, may_root, st->caps, caps,
-			    escape_kill(st, WIRE_ESCAPE_CRED_GAIN));
+		escape_now(st, WIRE_ESCAPE_CRED_GAIN, may_root, st->caps, caps);
 	st->cred = (__u64)cred;
 	st->caps = caps;
 	st->user_ns = user_ns;

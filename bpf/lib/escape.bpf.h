@@ -64,6 +64,32 @@ static __always_inline void send_escape(struct task_struct *t, struct task_state
 	emit_escape(&r);
 }
 
+/* One without strings by the current task, killed for it where that is asked. Not on the stack: the
+ * callers of a program share 512 bytes. */
+GLOBAL int escape_now(struct task_state *st, __u32 type, __u64 arg, __u64 was, __u64 is)
+{
+	struct wire_escape *r;
+	struct scratch *s;
+
+	if (!st)
+		return 0;
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_ESCAPE);
+		return 0;
+	}
+	r = rec_begin(s, struct wire_escape);
+	header(&r->h, st, WIRE_ESCAPE);
+	r->h.flags = escape_flags(st, escape_kill(st, type));
+	r->type = type;
+	r->args[0] = arg;
+	r->old_value = was;
+	r->new_value = is;
+	emit_scratch(s, WIRE_RING_URGENT);
+	scratch_put(s);
+	return 0;
+}
+
 /* One by the current task's system call, to which strings will be added. */
 static __always_inline struct wire_escape *escape_begin(struct scratch *s, struct task_state *st,
 							__u32 type, __u32 nr, long ret)

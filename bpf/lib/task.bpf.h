@@ -138,7 +138,7 @@ static __always_inline bool owner_of_current(struct owner *o)
 	__u64 id = cgroup_sandbox((__u64)BPF_CORE_READ(t, cgroups, dfl_cgrp));
 
 	cfg = bpf_map_lookup_elem(&sandboxes, &id);
-	if (!cfg)
+	if (!cfg || !cfg->armed)
 		return false;
 	o->start = BPF_CORE_READ(t, group_leader, start_boottime);
 	o->cgid = task_cgid(t);

@@ -559,6 +559,42 @@ tell(r=sc(165, 1, 2, 3, 4, 5))
         self.assertTrue(d.escapes("mount")[0]["flags"] & 0x400, "the unreadable string is marked")
 
 
+class Uring(Probes):
+    """The ring's own threads and workers belong to the sandbox, and what they do is told."""
+
+    def check(self, mode):
+        d = self.dump(helper("try_uring"), mode, "open:" + self.path("a"), "mkdir:d", "rename:%s:b" % self.path("a"),
+                      "unlink:b", "connect:1", wrap=["env", "-C", self.tmp])
+        if d.done.code == 77:
+            self.skipTest("io_uring is turned off here: %s" % d.done.err.decode())
+        results = [int(x) for x in d.done.err.split()[-5:]]
+        self.assertGreaterEqual(results[0], 0)
+        self.assertEqual(results[1:], [0, 0, 0, -111])
+        seen = [(r["kind"], r.get("base"), r.get("path"), r.get("base2"), r.get("path2"))
+                for r in d.kinds("file.open", "file.mkdir", "file.rename", "file.delete") if r["flags"] & IOURING]
+        t = self.tmp
+        self.assertEqual(seen, [
+            ("file.open", None, t + "/a", None, None), ("file.mkdir", t, "d", None, None),
+            ("file.rename", None, t + "/a", t, "b"), ("file.delete", t, "b", None, None)])
+        connect = d.one("net.connect")
+        self.assertEqual((connect["dport"], connect["flags"] & IOURING), (1, IOURING))
+        self.assertEqual({r["sandbox"] for r in d.records}, {7})
+        self.assertEqual(len(d.escapes("io_uring")), 1)
+        return d, connect
+
+    def test_plain(self):
+        self.check("plain")
+
+    def test_kernel_thread(self):
+        d, connect = self.check("sqpoll")
+        self.assertTrue(connect["comm"].startswith("iou-sqp-"))
+        self.assertNotEqual(connect["tid"], connect["tgid"])
+
+    def test_worker(self):
+        d, connect = self.check("worker")
+        self.assertTrue(connect["comm"].startswith("iou-wrk-"))
+
+
 class Net(Probes):
     LISTEN = """
 os.system("ip link set lo up")
@@ -665,6 +701,17 @@ tell(r=[client("sock"), client("link"), client(b"\\0abs\\xff"), client("none")])
         sock = self.path("sock").encode()
         self.assertEqual(got, [(0, sock), (0, sock), (0, b"\0abs\xff"), (-2, b"none")])
         self.assertEqual([bool(r["flags"] & TOCTOU) for r in rows], [False, False, True, True])
+
+    def test_fast_open_has_no_connect_call(self):
+        d = self.net("""
+s = socket.socket()
+try:
+    s.sendto(b"x", 0x20000000, ("127.0.0.1", 1))
+except OSError as e:
+    tell(r=-e.errno)
+""")
+        r = d.one("net.connect")
+        self.assertEqual((r["dport"], self.addr(r, "daddr"), r["ret"]), (1, "127.0.0.1", -115))
 
     def test_udp_once_a_second(self):
         d = self.net("""
@@ -1047,7 +1094,7 @@ class Features(Probes):
                 self.assertTrue(r["ok"], r)
             self.assertTrue(r["detail"], r)
         families = {r["family"]: r for r in rows if "family" in r}
-        self.assertEqual(set(families), {"process", "lineage", "file", "net", "dns", "oom", "escape"})
+        self.assertEqual(set(families), {"process", "lineage", "file", "net", "dns", "oom", "escape", "io_uring"})
         self.assertTrue(all(r["ok"] for r in families.values()), families)
 
     def test_without_root(self):

@@ -32,12 +32,14 @@ static const struct handler handlers[] = {
 	{ 4, PROG(sys_escape) }, { 5, PROG(sys_foreign) },
 };
 
+#define FAMILY_PROGS 6
+
 /* Probe families: what has to be there for the family to work. */
 struct family {
 	const char *name;
 	const char *hook;
-	size_t progs[6];
-	size_t n;
+	size_t progs[FAMILY_PROGS]; /* offsets; 0 ends them */
+	size_t need;		    /* how many of them must be there */
 };
 
 static const struct family families[] = {
@@ -55,6 +57,7 @@ static const struct family families[] = {
 	  { PROG(on_connect4), PROG(on_connect6), PROG(on_sendmsg4), PROG(on_sendmsg6),
 	    PROG(sys_net), PROG(on_sock_state) },
 	  6 },
+	{ "io_uring", "tp_btf/io_uring_submit_req", { PROG(on_uring_req), PROG(on_uring_sqe) }, 1 },
 	{ "dns", "cgroup_skb/egress, ingress", { PROG(on_egress), PROG(on_ingress) }, 2 },
 	{ "oom", "tp_btf/mark_victim", { PROG(on_oom) }, 1 },
 	{ "escape",
@@ -95,6 +98,11 @@ static int load(struct capture *c, const struct capture_options *opt, struct err
 		return err_set(err, errno, "probes: %m");
 	bpf_map__set_max_entries(c->skel->maps.urgent, (uint32_t)urgent);
 	bpf_map__set_max_entries(c->skel->maps.bulk, (uint32_t)bulk);
+	if (access(BTF_PATH, R_OK) != 0)
+		return load_error(-ENOENT, err);
+	r = choose_programs(c->skel->obj, err);
+	if (r < 0)
+		return r;
 	r = warder__load(c->skel);
 	if (r < 0)
 		return load_error(r, err);
@@ -149,17 +157,16 @@ static int map_shared(struct capture *c, struct err *err)
 
 static void note_families(struct capture *c)
 {
-	size_t i, j;
+	size_t i, j, found;
 
 	for (i = 0; i < ARRAY_SIZE(families); i++) {
 		struct capture_family_state *s = &c->families[c->families_n++];
 
 		s->name = families[i].name;
 		s->hook = families[i].hook;
-		s->ok = true;
-		for (j = 0; j < families[i].n; j++)
-			if (bpf_program__fd(prog_at(c->skel, families[i].progs[j])) < 0)
-				s->ok = false;
+		for (j = 0, found = 0; j < FAMILY_PROGS && families[i].progs[j]; j++)
+			found += bpf_program__fd(prog_at(c->skel, families[i].progs[j])) >= 0;
+		s->ok = found >= families[i].need;
 		if (!s->ok)
 			snprintf(s->detail, sizeof(s->detail), "not available on this kernel");
 	}

@@ -41,6 +41,10 @@ void libbpf_log_end(void);
 /* The line that says why: the verifier's last complaint, or libbpf's. "" when there is none. */
 const char *libbpf_log_reason(void);
 
+/* ---- programs that not every kernel can have (choose.c) ---- */
+
+int choose_programs(struct bpf_object *obj, struct err *err);
+
 /* ---- watched names (watched.c) ---- */
 
 int watched_fill(int map_fd, struct err *err);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that only some kernels can have: a tracepoint that came, went or changed its arguments. The
+ * prototype in the kernel's type information decides. Trying to load would not do: a program that
+ * takes a number where the kernel passes a task loads well and reads garbage. */
+#include <bpf/btf.h>
+#include <string.h>
+#include "userspace/base/auto.h"
+#include "userspace/capture/internal.h"
+#include "warder.skel.h"
+
+static const struct {
+	const char *prog;
+	const char *tracepoint;
+	int arg;	  /* 1 = first */
+	const char *type; /* struct it points to */
+} needs[] = {
+	{ "on_oom", "mark_victim", 1, "task_struct" },
+	{ "on_uring_req", "io_uring_submit_req", 1, "io_kiocb" },
+	{ "on_uring_sqe", "io_uring_submit_sqe", 1, "io_kiocb" },
+};
+
+/* Does argument `arg` of the tracepoint point to `struct type`? */
+static bool passes(const struct btf *btf, const char *tracepoint, int arg, const char *type)
+{
+	const struct btf_type *t;
+	char name[64];
+	int id;
+
+	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	if (id < 0)
+		return false;
+	t = btf__type_by_id(btf, btf__type_by_id(btf, (uint32_t)id)->type);
+	if (!btf_is_ptr(t))
+		return false;
+	t = btf__type_by_id(btf, t->type);
+	/* The first parameter is the tracepoint's own data. */
+	if (!btf_is_func_proto(t) || btf_vlen(t) <= arg)
+		return false;
+	t = btf__type_by_id(btf, btf_params(t)[arg].type);
+	if (!btf_is_ptr(t))
+		return false;
+	t = btf__type_by_id(btf, t->type);
+	while (btf_is_mod(t))
+		t = btf__type_by_id(btf, t->type);
+	return btf_is_struct(t) && strcmp(btf__name_by_offset(btf, t->name_off), type) == 0;
+}
+
+int choose_programs(struct bpf_object *obj, struct err *err)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	struct bpf_program *p;
+	size_t i;
+
+	if (!btf)
+		return err_set(err, errno, "kernel type information: %m");
+	for (i = 0; i < ARRAY_SIZE(needs); i++) {
+		p = bpf_object__find_program_by_name(obj, needs[i].prog);
+		if (p && !passes(btf, needs[i].tracepoint, needs[i].arg, needs[i].type))
+			bpf_program__set_autoload(p, false);
+	}
+	btf__free(btf);
+	return 0;
+}
