@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 static const char ULID_DIGITS[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
@@ -12,9 +11,7 @@ void ulid_make(char out[ULID_LEN + 1], uint64_t real_ns)
 	uint64_t ms = real_ns / 1000000;
 	uint8_t rnd[16];
 
-	/* Fails only before the kernel's generator is seeded, and then it blocks instead. */
-	if (getrandom(rnd, sizeof(rnd), 0) != sizeof(rnd))
-		abort();
+	arc4random_buf(rnd, sizeof(rnd)); /* cannot fail; glibc 2.36 */
 	for (int i = 9; i >= 0; i--) {
 		out[i] = ULID_DIGITS[ms & 31];
 		ms >>= 5;
