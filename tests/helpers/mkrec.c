@@ -215,9 +215,11 @@ struct word {
 	bool quoted;
 };
 
-static char *hold(size_t n) /* lives as long as the program */
+static struct arena words; /* of the session lines, too, so it lives to the end */
+
+static char *hold(size_t n)
 {
-	char *p = calloc(1, n + 1);
+	char *p = arena_zalloc(&words, n + 1);
 
 	if (!p)
 		die("out of memory", "");
@@ -613,6 +615,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	arena_init(&run.arena, 16 << 20);
+	arena_init(&words, 0);
 	buf_init(&run.line, 0);
 	if (decoder_new(&run.decoder) < 0 || enrich_new(&run.enrich, NULL) < 0)
 		return 2;
@@ -624,6 +627,7 @@ int main(int argc, char **argv)
 	decoder_free(run.decoder);
 	enrich_free(run.enrich);
 	arena_done(&run.arena);
+	arena_done(&words);
 	buf_done(&run.line);
 	return 0;
 }
