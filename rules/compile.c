@@ -218,12 +218,14 @@ static void compile_bucket(struct ruleset *rs, const struct fold *f, size_t k, u
 		c.b->prog[c.b->progs_n++] = prog;
 		r->kinds |= 1ull << k;
 	}
-	for (size_t i = 0; i < c.n; i++)
-		local[c.atom[i]->idx] = 0;
 	c.b->atom = c.atom;
 	c.b->atoms_n = (uint32_t)c.n;
-	if (c.b->progs_n)
+	if (c.b->progs_n && !c.failed) {
+		bucket_index(rs, c.b, local);
 		rs->kinds |= 1ull << k;
+	}
+	for (size_t i = 0; i < c.n; i++)
+		local[c.atom[i]->idx] = 0;
 	if (c.failed)
 		rule_error(rs, (struct pos){ 0 },
 			   "rule set too large: %d checks a kind, %zu instructions", RULE_ATOMS_MAX,

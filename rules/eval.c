@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Running the programs of one event's kind. A check that several rules share runs once. */
-#include "rules/internal.h"
+#include "rules/index.h"
 
 #include <pthread.h>
 
@@ -291,8 +291,7 @@ static bool check_ip(const struct atom *a, const struct ip_addr *ip, const struc
 	return a->op == OP_NE ? !hit : hit;
 }
 
-/* Signed numbers are biased, as value.c biases the constants. */
-static uint64_t num_key(const struct val *v, enum rtype type)
+uint64_t val_num_key(const struct val *v, enum rtype type)
 {
 	uint64_t n = v->t == V_I64 ? (uint64_t)v->i : v->u;
 
@@ -307,8 +306,8 @@ static bool check_one(const struct atom *a, const struct val *v, const struct va
 	case V_U64:
 	case V_I64:
 		if (rhs)
-			return check_num(a, num_key(v, RT_I64), num_key(rhs, RT_I64));
-		return check_num(a, num_key(v, a->a->type), a->num_n ? a->num[0] : 0);
+			return check_num(a, val_num_key(v, RT_I64), val_num_key(rhs, RT_I64));
+		return check_num(a, val_num_key(v, a->a->type), a->num_n ? a->num[0] : 0);
 	case V_IP:
 		return check_ip(a, v->ip, rhs ? rhs->ip : NULL);
 	default:
@@ -316,7 +315,7 @@ static bool check_one(const struct atom *a, const struct val *v, const struct va
 	}
 }
 
-static bool list_at(const struct val *list, uint32_t i, struct val *ret)
+bool val_list_at(const struct val *list, uint32_t i, struct val *ret)
 {
 	const char *p = list->list.base + (size_t)i * list->list.stride;
 
@@ -345,7 +344,7 @@ static bool check_list(const struct atom *a, const struct val *v, const struct v
 
 	for (uint32_t i = 0; i < v->list.n; i++) {
 		struct val one;
-		bool hit = list_at(v, i, &one) && check_any(a, &one, rhs);
+		bool hit = val_list_at(v, i, &one) && check_any(a, &one, rhs);
 
 		if (hit != all)
 			return hit;
@@ -362,7 +361,7 @@ static bool check_any(const struct atom *a, const struct val *v, const struct va
 	for (uint32_t i = 0; i < rhs->list.n; i++) {
 		struct val one;
 
-		if (list_at(rhs, i, &one) && check_one(a, v, &one))
+		if (val_list_at(rhs, i, &one) && check_one(a, v, &one))
 			return true;
 	}
 	return false;
@@ -387,10 +386,32 @@ bool atom_eval(struct eval *e, const struct atom *a)
 
 /* ---- programs ---- */
 
-size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rule_matches *ret)
+/* One rule's program. Checks that were made before, by a look-up or for another rule, are not made again. */
+static bool run_prog(const struct ruleset *rs, const struct bucket *b, struct eval *e, uint32_t pc,
+		     uint64_t *known, uint64_t *value)
 {
-	uint64_t known[RULE_ATOMS_MAX / 64], value[RULE_ATOMS_MAX / 64];
-	size_t k = kind_index((uint16_t)ev->kind);
+	while (pc <= PC_LAST) {
+		const struct insn *in = &rs->code[pc];
+		uint64_t bit = 1ull << (in->atom % 64);
+		uint32_t w = in->atom / 64;
+
+		if (!(known[w] & bit)) {
+			known[w] |= bit;
+			if (atom_eval(e, b->atom[in->atom]))
+				value[w] |= bit;
+		}
+		pc = value[w] & bit ? in->t : in->f;
+	}
+	return pc == PC_TRUE;
+}
+
+static size_t run_event(const struct ruleset *rs, const struct event *ev, bool indexed,
+			struct rule_matches *ret)
+{
+	uint64_t known[RULE_ATOMS_MAX / 64 + 1], value[RULE_ATOMS_MAX / 64 + 1];
+	uint64_t cand[RULE_RULES_MAX / 64 + 1];
+	struct index_run run = { value, cand };
+	size_t k = kind_index((uint16_t)ev->kind), words, cands;
 	const struct bucket *b;
 	struct eval e;
 
@@ -399,31 +420,42 @@ size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rul
 	if (k >= RULE_KINDS_MAX || !rs->compiled || !(rs->kinds >> k & 1))
 		return 0;
 	b = &rs->bucket[k];
+	words = (b->atoms_n + 63) / 64;
+	cands = (b->progs_n + 63) / 64;
 	eval_init(&e, ev);
-	memset(known, 0, (b->atoms_n + 63) / 64 * sizeof(*known));
-	for (uint32_t i = 0; i < b->progs_n; i++) {
-		uint32_t pc = b->prog[i].entry;
+	memset(value, 0, words * sizeof(*value));
+	if (indexed) {
+		memcpy(known, b->index->known, words * sizeof(*known));
+		memcpy(cand, b->index->always, cands * sizeof(*cand));
+		index_run(b->index, &e, &run);
+	} else {
+		memset(known, 0, words * sizeof(*known));
+		for (size_t i = 0; i < cands; i++)
+			cand[i] = b->progs_n - i * 64 >= 64 ? UINT64_MAX
+							    : (1ull << (b->progs_n % 64)) - 1;
+	}
+	for (size_t w = 0; w < cands; w++) {
+		for (uint64_t left = cand[w]; left; left &= left - 1) {
+			const struct prog *p = &b->prog[w * 64 + (size_t)__builtin_ctzll(left)];
 
-		while (pc <= PC_LAST) {
-			const struct insn *in = &rs->code[pc];
-			uint64_t bit = 1ull << (in->atom % 64);
-			uint32_t w = in->atom / 64;
-
-			if (!(known[w] & bit)) {
-				known[w] |= bit;
-				if (atom_eval(&e, b->atom[in->atom]))
-					value[w] |= bit;
-				else
-					value[w] &= ~bit;
-			}
-			pc = value[w] & bit ? in->t : in->f;
+			if (!run_prog(rs, b, &e, p->entry, known, value))
+				continue;
+			if (ret->n < RULE_MATCH_MAX)
+				ret->v[ret->n++] = &rs->rule[p->rule]->info;
+			else
+				ret->more++;
 		}
-		if (pc != PC_TRUE)
-			continue;
-		if (ret->n < RULE_MATCH_MAX)
-			ret->v[ret->n++] = &rs->rule[b->prog[i].rule]->info;
-		else
-			ret->more++;
 	}
 	return ret->n + ret->more;
+}
+
+size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rule_matches *ret)
+{
+	return run_event(rs, ev, true, ret);
+}
+
+size_t ruleset_eval_plain(const struct ruleset *rs, const struct event *ev,
+			  struct rule_matches *ret)
+{
+	return run_event(rs, ev, false, ret);
 }

@@ -30,6 +30,12 @@ static enum rtype native_type(enum field_type t)
 
 static void native_fill(void)
 {
+	/* Fields with few values: most events would still have to be run through most rules. */
+	static const int low[] = { F_KIND,	 F_VANTAGE,    F_OUTCOME,   F_ERRNO,
+				   F_SYSCALL,	 F_PROC_STDIN, F_FILE_TYPE, F_FILE_OP,
+				   F_FILE_FLAGS, F_NET_FAMILY, F_NET_PROTO, F_DNS_TYPE,
+				   F_DNS_RCODE,	 F_PROC_UID,   F_PROC_GID };
+
 	for (int f = 0; f < F_COUNT; f++) {
 		const struct field_def *d = &event_fields[f];
 		struct field_row *r = &native_fields[f];
@@ -52,6 +58,9 @@ static void native_fill(void)
 		}
 		if (f == F_KIND)
 			r->flags |= FR_CONST;
+		for (size_t i = 0; i < ARRAY_SIZE(low); i++)
+			if (low[i] == f)
+				r->flags |= FR_LOW;
 	}
 }
 
@@ -65,6 +74,10 @@ void native_fields_init(void)
 #define SLOT(name, type, fams, slot, doc)                \
 	{                                                \
 		name, type, 0, fams, slot, get_slot, doc \
+	}
+#define LOW(name, type, fams, slot, doc)                      \
+	{                                                     \
+		name, type, FR_LOW, fams, slot, get_slot, doc \
 	}
 #define VIRT(name, type, flags, fams, get, doc)       \
 	{                                             \
@@ -86,24 +99,24 @@ void native_fields_init(void)
 /* clang-format off */
 const struct field_row falco_fields[] = {
 	/* event */
-	VIRT("evt.type", RT_STR, FR_CONST, FAM_KERNEL, get_evt_type, "system call of the event"),
-	VIRT("syscall.type", RT_STR, FR_CONST, FAM_KERNEL, get_evt_type, "system call of the event"),
-	VIRT("evt.num", RT_U64, 0, FAM_ALL, get_evt_num, "number of the event, from 1"),
+	VIRT("evt.type", RT_STR, FR_LOW | FR_CONST, FAM_KERNEL, get_evt_type, "system call of the event"),
+	VIRT("syscall.type", RT_STR, FR_LOW | FR_CONST, FAM_KERNEL, get_evt_type, "system call of the event"),
+	VIRT("evt.num", RT_U64, FR_LOW, FAM_ALL, get_evt_num, "number of the event, from 1"),
 	SLOT("evt.time", RT_TIME, FAM_ALL, F_TIME, "time of the event"),
 	SLOT("evt.rawtime", RT_U64, FAM_ALL, F_TIME, "time of the event, ns"),
 	SLOT("evt.time.iso8601", RT_TIME, FAM_ALL, F_TIME, "time of the event"),
 	SLOT("evt.datetime", RT_TIME, FAM_ALL, F_TIME, "time of the event"),
 	SLOT("evt.hostname", RT_STR, FAM_ALL, F_HOST, "name of the host"),
-	VIRT("evt.source", RT_STR, FR_CONST, FAM_ALL, get_evt_source, "syscall"),
-	VIRT("evt.dir", RT_STR, FR_CONST | FR_OLD, FAM_KERNEL, get_evt_dir, "always <"),
-	VIRT("evt.res", RT_STR, 0, SUBJ, get_evt_res, "SUCCESS or the name of the error"),
-	VIRT("evt.rawres", RT_I64, 0, SUBJ, get_evt_rawres, "result, negative errno on failure"),
+	VIRT("evt.source", RT_STR, FR_LOW | FR_CONST, FAM_ALL, get_evt_source, "syscall"),
+	VIRT("evt.dir", RT_STR, FR_LOW | FR_CONST | FR_OLD, FAM_KERNEL, get_evt_dir, "always <"),
+	VIRT("evt.res", RT_STR, FR_LOW, SUBJ, get_evt_res, "SUCCESS or the name of the error"),
+	VIRT("evt.rawres", RT_I64, FR_LOW, SUBJ, get_evt_rawres, "result, negative errno on failure"),
 	VIRT("evt.failed", RT_BOOL, 0, SUBJ, get_evt_failed, "the call failed"),
 	SLOT("evt.is_open_write", RT_BOOL, FILE_, F_FILE_WRITE, "opened for writing"),
 	VIRT("evt.is_open_read", RT_BOOL, 0, FILE_, get_open_read, "opened for reading"),
 	SLOT("evt.is_open_create", RT_BOOL, FILE_, F_FILE_CREATED, "opened with O_CREAT"),
 	VIRT("evt.is_open_exec", RT_BOOL, 0, FILE_, get_open_exec, "created with an execute bit"),
-	VIRT("evt.arg.flags", RT_STR, FR_ANY, PROC | FILE_, get_arg_flags, "open or exec flags"),
+	VIRT("evt.arg.flags", RT_STR, FR_LOW | FR_ANY, PROC | FILE_, get_arg_flags, "open or exec flags"),
 	SLOT("evt.arg.name", RT_STR, FILE_, F_FILE_PATH, "path of the call"),
 	SLOT("evt.arg.path", RT_STR, FILE_, F_FILE_PATH, "path of the call"),
 	SLOT("evt.arg.pathname", RT_STR, FILE_, F_FILE_PATH, "path of the call"),
@@ -113,7 +126,7 @@ const struct field_row falco_fields[] = {
 	SLOT("evt.arg.oldpath", RT_STR, FILE_, F_FILE_OLD_PATH, "path before"),
 	SLOT("evt.arg.newpath", RT_STR, FILE_, F_FILE_PATH, "path after"),
 	VIRT("evt.arg.mode", RT_STR, FR_MEMO, FILE_, get_arg_mode, "mode by S_* names"),
-	SLOT("evt.arg.uid", RT_U64, FILE_, F_FILE_UID, "uid of the call"),
+	LOW("evt.arg.uid", RT_U64, FILE_, F_FILE_UID, "uid of the call"),
 	SLOT("evt.arg.gid", RT_U64, FILE_, F_FILE_GID, "gid of the call"),
 	VIRT("evt.arg.request", RT_STR, 0, FAM_ESCAPE, get_arg_request, "ptrace request"),
 	VIRT("evt.arg.domain", RT_STR, 0, FAM_ESCAPE, get_arg_domain, "socket family AF_*"),
@@ -151,7 +164,7 @@ const struct field_row falco_fields[] = {
 	VIRT("proc.aexepath", RT_STR, FR_ANY | FR_ARG, SUBJ, get_aexepath, "executables of the ancestors"),
 	VIRT("proc.aexe", RT_STR, FR_ANY | FR_ARG, SUBJ, get_aexepath, "executables of the ancestors"),
 	VIRT("proc.apid", RT_U64, FR_ANY | FR_ARG, SUBJ, get_apid, "process ids of the ancestors"),
-	VIRT("proc.tty", RT_U64, 0, SUBJ, get_tty, "terminal as a number, 0 = none"),
+	VIRT("proc.tty", RT_U64, FR_LOW, SUBJ, get_tty, "terminal as a number, 0 = none"),
 	SLOT("proc.is_exe_upper_layer", RT_BOOL, PROC, F_PROC_DROPPED, "executable was written in the sandbox"),
 	SLOT("proc.is_exe_from_memfd", RT_BOOL, PROC, F_PROC_MEMFD, "executable is a memfd"),
 	SLOT("proc.exe_ino", RT_U64, PROC, F_PROC_EXE_INO, "inode of the executable"),
@@ -181,11 +194,11 @@ const struct field_row falco_fields[] = {
 	ABSENT("proc.vmsize", RT_U64), ABSENT("proc.vmrss", RT_U64), ABSENT("proc.fdopencount", RT_U64),
 
 	/* user */
-	SLOT("user.uid", RT_U64, SUBJ, F_PROC_UID, "effective uid on the host"),
-	VIRT("user.name", RT_STR, FR_PARTIAL, SUBJ, get_user_name, "known for root and nobody only"),
-	SLOT("user.loginuid", RT_I64, PROC, F_PROC_LOGINUID, "audit login uid"),
-	SLOT("group.gid", RT_U64, SUBJ, F_PROC_GID, "effective gid on the host"),
-	VIRT("group.name", RT_STR, FR_PARTIAL, SUBJ, get_group_name, "known for root and nogroup only"),
+	LOW("user.uid", RT_U64, SUBJ, F_PROC_UID, "effective uid on the host"),
+	VIRT("user.name", RT_STR, FR_LOW | FR_PARTIAL, SUBJ, get_user_name, "known for root and nobody only"),
+	LOW("user.loginuid", RT_I64, PROC, F_PROC_LOGINUID, "audit login uid"),
+	LOW("group.gid", RT_U64, SUBJ, F_PROC_GID, "effective gid on the host"),
+	VIRT("group.name", RT_STR, FR_LOW | FR_PARTIAL, SUBJ, get_group_name, "known for root and nogroup only"),
 	ABSENT("user.loginname", RT_STR), ABSENT("user.homedir", RT_STR), ABSENT("user.shell", RT_STR),
 
 	/* file descriptor */
@@ -193,12 +206,12 @@ const struct field_row falco_fields[] = {
 	VIRT("fd.nameraw", RT_STR, 0, FILE_, get_fd_nameraw, "path as the caller passed it"),
 	VIRT("fd.directory", RT_STR, 0, FILE_, get_fd_directory, "directory of the path"),
 	VIRT("fd.filename", RT_STR, 0, FILE_, get_fd_filename, "last component of the path"),
-	VIRT("fd.num", RT_I64, 0, FILE_, get_fd_num, "descriptor, -1 when the open failed"),
-	VIRT("fd.type", RT_STR, 0, FILE_ | NETD, get_fd_type, "file directory ipv4 ipv6 unix ..."),
-	VIRT("fd.typechar", RT_STR, 0, FILE_ | NETD, get_fd_typechar, "f d 4 6 u ..."),
+	VIRT("fd.num", RT_I64, FR_LOW, FILE_, get_fd_num, "descriptor, -1 when the open failed"),
+	VIRT("fd.type", RT_STR, FR_LOW, FILE_ | NETD, get_fd_type, "file directory ipv4 ipv6 unix ..."),
+	VIRT("fd.typechar", RT_STR, FR_LOW, FILE_ | NETD, get_fd_typechar, "f d 4 6 u ..."),
 	SLOT("fd.ino", RT_U64, FILE_, F_FILE_INO, "inode"),
-	SLOT("fd.l4proto", RT_STR, NETD, F_NET_PROTO, "tcp udp icmp raw"),
-	VIRT("fd.sockfamily", RT_STR, 0, NETD, get_fd_sockfamily, "ip or unix"),
+	LOW("fd.l4proto", RT_STR, NETD, F_NET_PROTO, "tcp udp icmp raw"),
+	VIRT("fd.sockfamily", RT_STR, FR_LOW, NETD, get_fd_sockfamily, "ip or unix"),
 	VIRT("fd.ip", RT_IP, FR_ANY, NETD, get_fd_ip, "either address"),
 	VIRT("fd.net", RT_IP, FR_ANY, NETD, get_fd_ip, "either address, against networks"),
 	VIRT("fd.port", RT_U64, FR_ANY, NETD, get_fd_port, "either port"),
@@ -232,10 +245,10 @@ const struct field_row falco_fields[] = {
 	ABSENT("fs.path.targetraw", RT_STR),
 
 	/* container: the sandbox */
-	VIRT("container.id", RT_STR, 0, FAM_ALL, get_container_id, "session of the sandbox"),
-	VIRT("container.name", RT_STR, 0, FAM_ALL, get_container_name, "name of the sandbox"),
+	VIRT("container.id", RT_STR, FR_LOW, FAM_ALL, get_container_id, "session of the sandbox"),
+	VIRT("container.name", RT_STR, FR_LOW, FAM_ALL, get_container_name, "name of the sandbox"),
 	VIRT("container.privileged", RT_BOOL, FR_CONST, FAM_ALL, get_false, "never: sandboxes have no privilege"),
-	VIRT("container.type", RT_STR, FR_CONST, FAM_ALL, get_container_type, "warder"),
+	VIRT("container.type", RT_STR, FR_LOW | FR_CONST, FAM_ALL, get_container_type, "warder"),
 	ABSENT("container.start_ts", RT_TIME),
 	ABSENT("container.image", RT_STR), ABSENT("container.image.repository", RT_STR),
 	ABSENT("container.image.tag", RT_STR), ABSENT("container.image.id", RT_STR),

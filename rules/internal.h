@@ -214,6 +214,7 @@ enum field_flag {
 	FR_MEMO = 64,	 /* computed: remember it for the event */
 	FR_CONST = 128,	 /* same for every event of a kind */
 	FR_OLD = 256,	 /* accepted, without meaning */
+	FR_LOW = 512,	 /* few values: no use to look rules up by it */
 };
 
 struct field_row {
@@ -456,7 +457,7 @@ bool pathset_match(const struct strset *set, struct str path);
 int compile_buckets(struct ruleset *rs);
 size_t kind_index(uint16_t kind);
 /* index.c: shared look-ups of a bucket's checks. */
-void bucket_index(struct ruleset *rs, struct bucket *b);
+void bucket_index(struct ruleset *rs, struct bucket *b, uint32_t *local);
 
 /* output.c */
 bool output_compile(struct ruleset *rs, struct rule *r);
@@ -471,9 +472,16 @@ struct eval {
 	struct val memo[RULE_MEMO_MAX];
 };
 
+/* The same result without look-ups: what the index is tested against. */
+size_t ruleset_eval_plain(const struct ruleset *rs, const struct event *ev,
+			  struct rule_matches *ret);
 void eval_init(struct eval *e, const struct event *ev);
 const struct val *eval_value(struct eval *e, const struct access *a, struct val *tmp);
 bool atom_eval(struct eval *e, const struct atom *a);
+/* Number of a value as value.c writes the constants: signed ones are biased. */
+uint64_t val_num_key(const struct val *v, enum rtype type);
+/* Element of a list; false when it is missing. */
+bool val_list_at(const struct val *list, uint32_t i, struct val *ret);
 char *eval_scratch(struct eval *e, size_t n);
 
 /* match.c */

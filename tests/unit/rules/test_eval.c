@@ -2,6 +2,8 @@
 /* What each operator and field means: one row a fact. */
 #include "rules_test.h"
 
+#include "rules/internal.h"
+
 #define EXEC                                                                                     \
 	"exec; proc.comm=bash; proc.exe=/usr/bin/bash; proc.args=bash|-c|echo hi; proc.pid=40; " \
 	"proc.uid=0; proc.pcomm=node; proc.pexe=/usr/bin/node; proc.stdin=pipe; "                \
@@ -301,6 +303,44 @@ static void conditions_mean_what_they_should(void **state)
 	assert_int_equal(wrong, 0);
 }
 
+/* All rows as one set: checks are shared, rules are looked up, and the result is still each row's own. */
+static void looking_rules_up_changes_nothing(void **state)
+{
+	struct ruleset *rs = NULL;
+	auto_buf struct buf b = { 0 };
+	unsigned fired = 0;
+
+	(void)state;
+	buf_init(&b, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		buf_printf(
+			&b,
+			"- rule: %zu\n  desc: d\n  output: o\n  priority: INFO\n  condition: |-\n    ",
+			i);
+		for (const char *p = rows[i].cond; *p; p++)
+			buf_addc(&b, *p == '\n' ? ' ' : *p);
+		buf_addc(&b, '\n');
+	}
+	assert_int_equal(ruleset_new(&rs, NULL, NULL), 0);
+	assert_int_equal(ruleset_add_text(rs, "rows", (struct str){ b.p, b.n }, NULL), 0);
+	assert_int_equal(ruleset_compile(rs, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rule_matches m, plain;
+		struct made_event e;
+
+		make_event(&e, rows[i].event);
+		ruleset_eval(rs, &e.ev, &m);
+		ruleset_eval_plain(rs, &e.ev, &plain);
+		assert_int_equal(m.n, plain.n);
+		assert_int_equal(m.more, plain.more);
+		assert_memory_equal(m.v, plain.v, m.n * sizeof(m.v[0]));
+		fired += m.n;
+		drop_event(&e);
+	}
+	assert_true(fired > ARRAY_SIZE(rows));
+	ruleset_free(rs);
+}
+
 /* A value is bytes: NUL and what is no UTF-8 are nothing special. */
 static void values_are_bytes(void **state)
 {
@@ -426,6 +466,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conditions_mean_what_they_should),
+		cmocka_unit_test(looking_rules_up_changes_nothing),
 		cmocka_unit_test(values_are_bytes),
 		cmocka_unit_test(evil_regex_ends),
 		cmocka_unit_test(long_command_lines_are_joined),
