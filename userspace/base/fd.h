@@ -20,6 +20,8 @@ int file_read_at(int dirfd, const char *path, size_t max, char **ret_text, size_
 int file_write_at(int dirfd, const char *path, const char *text);
 /* Write temporary, fsync, rename, fsync the directory. */
 int file_replace_at(int dirfd, const char *name, const void *p, size_t n, mode_t mode);
+/* Close every descriptor from 3 on that is not in `keep` (sorted in place; -1 means none). -errno. */
+int fd_keep_only(int *keep, size_t n);
 /* mkdir -p; existing directories are fine. */
 int dir_make_all(const char *path, mode_t mode);
 

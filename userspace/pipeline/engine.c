@@ -14,6 +14,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/source.h"
@@ -88,10 +89,27 @@ static int open_journal(struct engine *e, struct err *err)
 	return 0;
 }
 
+/* Of all that root had open only what the engine works with: no map, program or link of BPF, no way
+ * to the sandbox's init. The rings and counters are mapped already. */
+static int drop_descriptors(const struct engine *e)
+{
+	const struct engine_options *opt = e->opt;
+	const struct action_target *t = &opt->session.target;
+	int keep[] = { e->fd,	       capture_fd(opt->capture),
+		       opt->bundle_fd, opt->cursor_dirfd,
+		       t->kill_fd,     t->freeze_fd,
+		       t->events_fd };
+
+	return fd_keep_only(keep, ARRAY_SIZE(keep));
+}
+
 static int setup(struct engine *e, struct err *err)
 {
 	int r;
 
+	r = drop_descriptors(e);
+	if (r < 0)
+		return err_set(err, r, "closing descriptors: %m");
 	/* Sinks first: their files and keys may be for root only. */
 	r = open_sinks(e, err);
 	if (r < 0)

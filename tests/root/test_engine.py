@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two processes behind a session: what the engine may not do, and what happens when one of them dies."""
+
+import os
+import signal
+import time
+import unittest
+
+from warder import *
+
+
+def children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return [int(p) for p in f.read().split()]
+
+
+def status(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def engine_of(pid):
+    for child in children(pid):
+        if status(child)["Name"] == "warder-engine":
+            return child
+    raise AssertionError("no engine below %d" % pid)
+
+
+def is_alive(argument):
+    """Does any process have `argument` in its argument vector?"""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                if argument in f.read().split(b"\0"):
+                    return True
+        except OSError:
+            pass
+    return False
+
+
+class Engine(TestCase):
+    def setUp(self):
+        super().setUp()
+        need_root()
+
+    def running(self, seconds):
+        proc, finish = self.start_session("sh", "-c", "echo ready; exec sleep " + seconds)
+        self.assertEqual(proc.stdout.readline(), b"ready\n")
+        return proc, finish, engine_of(proc.pid)
+
+    def test_it_has_no_privilege(self):
+        proc, finish, engine = self.running("0.5")
+        st = status(engine)
+        self.assertEqual(len(set(st["Uid"].split())), 1)
+        self.assertNotIn("0", st["Uid"].split())
+        self.assertNotIn("0", st["Gid"].split())
+        self.assertEqual(st["Groups"].strip(), "")
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            self.assertEqual(int(st[name], 16), 0, name)
+        self.assertEqual(st["NoNewPrivs"], "1")
+        self.assertCode(finish(), 0)
+
+    def test_it_holds_only_what_it_works_with(self):
+        proc, finish, engine = self.running("0.5")
+        links = [os.readlink("/proc/%d/fd/%s" % (engine, fd)) for fd in os.listdir("/proc/%d/fd" % engine)]
+        for link in links:
+            for never in ("bpf-map", "bpf-prog", "bpf_link", "memfd:", "pidfd"):
+                self.assertNotIn(never, link, links)
+        self.assertTrue(any(link.endswith("cgroup.kill") for link in links), links)
+        self.assertCode(finish(), 0)
+
+    def test_without_engine_nothing_goes_on(self):
+        """What cannot be recorded or stopped any more is stopped."""
+        proc, finish, engine = self.running("300.75")
+        os.kill(engine, signal.SIGKILL)
+        s = finish()
+        self.assertCode(s, 125)
+        self.assertIn(b"engine died", s.err)
+        self.assertFalse(is_alive(b"300.75"))
+        self.assertEqual(s.result["reason"], "internal")
+        # what was committed before is there, and it is not called complete
+        self.assertEqual(s.verify().code, 2)
+        self.assertEqual(s.events[0]["kind"], "session.start")
+
+    def test_without_root_part_the_record_is_closed(self):
+        proc, finish, engine = self.running("300.76")
+        proc.kill()
+        s = finish()
+        wait_for("the engine to end", lambda: not os.path.exists("/proc/%d" % engine))
+        self.assertFalse(is_alive(b"300.76"))
+        self.assertEqual(s.verify().code, 0)
+        self.assertEqual(s.events[-1]["kind"], "session.stop")
+        self.assertEqual(s.events[-1]["run"]["reason"], "internal")
+        self.assertEqual(len(s.kinds("audit.stop")), 1)
+
+    def test_an_idle_session_costs_nothing(self):
+        """No ticking: a sandbox that sleeps leaves the engine asleep, too."""
+        proc, finish, engine = self.running("3")
+        time.sleep(1)
+
+        def ticks():
+            st = status(engine)
+            return int(st["voluntary_ctxt_switches"]) + int(st["nonvoluntary_ctxt_switches"])
+        before = ticks()
+        time.sleep(1.5)
+        self.assertLess(ticks() - before, 5)
+        self.assertCode(finish(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
