@@ -30,6 +30,17 @@ static __always_inline void scratch_put(struct scratch *s)
 	s->busy = 0;
 }
 
+/* Is the consumer asleep? Then this record wakes it, and no other need. */
+static __always_inline bool take_sleeper(void)
+{
+	__u32 key = 0, *asleep = bpf_map_lookup_elem(&sleeper, &key);
+
+	if (!asleep || !*(volatile __u32 *)asleep)
+		return false;
+	*(volatile __u32 *)asleep = 0;
+	return true;
+}
+
 /* Send `len` bytes at `rec`. The sequence counts the lost ones too. wake_bulk: worth acting on at once
  * (but it need not wake a consumer that is busy anyway). */
 static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring, bool wake_bulk)
@@ -50,7 +61,8 @@ static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring,
 	if (ring == WIRE_RING_URGENT) {
 		r = bpf_ringbuf_output(&urgent, rec, len, 0);
 	} else {
-		if (bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES)
+		if (take_sleeper() ||
+		    bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES)
 			wake = BPF_RB_FORCE_WAKEUP;
 		else if (!wake_bulk)
 			wake = BPF_RB_NO_WAKEUP;

@@ -92,6 +92,7 @@ class Engine(TestCase):
         self.assertEqual(s.events[-1]["kind"], "session.stop")
         self.assertEqual(s.events[-1]["run"]["reason"], "internal")
         self.assertEqual(len(s.kinds("audit.stop")), 1)
+        self.assertCode(self.session("true"), 0)  # the next one sweeps the dead one's control groups
 
     def test_an_idle_session_costs_nothing(self):
         """No ticking: a sandbox that sleeps leaves the engine asleep, too."""

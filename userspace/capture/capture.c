@@ -152,6 +152,11 @@ static int map_shared(struct capture *c, struct err *err)
 	if (p == MAP_FAILED)
 		return err_set(err, errno, "map counters: %m");
 	c->counters = p;
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(c->skel->maps.sleeper),
+		 0);
+	if (p == MAP_FAILED)
+		return err_set(err, errno, "map sleeper: %m");
+	c->sleeper = p;
 	return 0;
 }
 
@@ -209,6 +214,8 @@ void capture_close(struct capture *c)
 		ring_unmap(&c->rings[i]);
 	if (c->counters)
 		munmap((void *)(uintptr_t)c->counters, c->counters_bytes);
+	if (c->sleeper)
+		munmap(c->sleeper, (size_t)sysconf(_SC_PAGESIZE));
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
 	warder__destroy(c->skel);
@@ -233,6 +240,11 @@ const char *capture_tier(const struct capture *c)
 int capture_fd(const struct capture *c)
 {
 	return c->epoll_fd;
+}
+
+void capture_sleep(struct capture *c, bool asleep)
+{
+	__atomic_store_n(c->sleeper, asleep, __ATOMIC_SEQ_CST);
 }
 
 int capture_drain(struct capture *c, bool flush, capture_fn fn, void *arg, size_t *ret_held)

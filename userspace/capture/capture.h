@@ -62,6 +62,10 @@ const char *capture_tier(const struct capture *c); /* "full" or "portable" */
 #define CAPTURE_TICK_MS 5
 int capture_fd(const struct capture *c);
 
+/* Asleep: the next record of any kind makes capture_fd readable, so no timeout is needed. Say it, drain
+ * once more (what came before it does not wake), then poll; say false when looking by timeout again. */
+void capture_sleep(struct capture *c, bool asleep);
+
 typedef int (*capture_fn)(void *arg, const void *rec, size_t len);
 
 /* Drain both rings, hand out records in order of time: what lies within the reorder window (500 us

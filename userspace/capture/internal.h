@@ -26,6 +26,7 @@ struct capture {
 	int epoll_fd;
 	const struct counters *counters; /* shared with the kernel, read-only */
 	size_t counters_bytes;
+	uint32_t *sleeper; /* shared with the kernel; a page of its own */
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
 	struct watch *watches;
 	size_t watches_n;

@@ -21,7 +21,7 @@
 
 #define READY_TIMEOUT_MS 10000
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
-#define IDLE_TICK_MAX_MS 100
+#define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
 
 struct engine {
@@ -244,9 +244,10 @@ static void read_control(struct engine *e)
 		finish(e, &msg.facts);
 }
 
+/* -1: until something happens. */
 static int next_timeout(const struct engine *e, int tick, size_t held)
 {
-	uint64_t deadline = journal_deadline(e->journal), now;
+	uint64_t deadline = journal_deadline(e->journal), now, left;
 
 	if (held)
 		return 1;
@@ -255,7 +256,24 @@ static int next_timeout(const struct engine *e, int tick, size_t held)
 	now = clock_ns(CLOCK_MONOTONIC);
 	if (deadline <= now)
 		return 0;
-	return (int)MIN((deadline - now) / NSEC_PER_MSEC + 1, (uint64_t)tick);
+	left = MIN((deadline - now) / NSEC_PER_MSEC + 1, (uint64_t)1000);
+	return tick < 0 ? (int)left : MIN((int)left, tick);
+}
+
+/* Bulk records do not wake: look often while they come, seldom when not, and not at all when nothing
+ * has come for a while; then the kernel is asked to wake us. */
+static int next_tick(struct engine *e, int tick, int got)
+{
+	if (got > 0) {
+		if (tick < 0)
+			capture_sleep(e->opt->capture, false);
+		return CAPTURE_TICK_MS;
+	}
+	if (tick >= 0 && tick < IDLE_TICK_MAX_MS)
+		return tick * 2;
+	/* Again at every turn: the wake-up that brought us here took the mark away. */
+	capture_sleep(e->opt->capture, true);
+	return -1;
 }
 
 static void loop(struct engine *e)
@@ -271,12 +289,10 @@ static void loop(struct engine *e)
 		uint64_t deadline;
 		int n, got;
 
-		n = poll(fds, ARRAY_SIZE(fds), next_timeout(e, tick, held));
-		if (n < 0 && errno != EINTR)
-			break;
 		got = capture_drain(e->opt->capture, false, feed, e, &held);
-		/* Bulk records do not wake: look often while they come, seldom when not. */
-		tick = got > 0 ? CAPTURE_TICK_MS : MIN(tick * 2, IDLE_TICK_MAX_MS);
+		tick = next_tick(e, tick, got + (int)held);
+		if (tick < 0) /* what came before the kernel knew that we sleep */
+			got += capture_drain(e->opt->capture, false, feed, e, &held);
 		pipeline_end_turn(e->pipeline);
 		check_gaps(e, false);
 		deadline = journal_deadline(e->journal);
@@ -284,6 +300,9 @@ static void loop(struct engine *e)
 			journal_commit(e->journal);
 		if (e->fanout && (got > 0 || deadline))
 			fanout_notify(e->fanout);
+		n = poll(fds, ARRAY_SIZE(fds), next_timeout(e, tick, held));
+		if (n < 0 && errno != EINTR)
+			break;
 		if (n > 0 && fds[1].revents)
 			read_control(e);
 	}
