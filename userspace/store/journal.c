@@ -13,6 +13,7 @@
 #include "userspace/store/crc32c.h"
 
 #define FILE_MODE 0640
+#define KEEP_MIN  (64 * 1024) /* buffers up to this size stay */
 
 void journal_free(struct journal *j)
 {
@@ -282,7 +283,7 @@ int journal_close_frame(struct journal *j)
 		return r == -EMSGSIZE ? -ENOBUFS : r;
 	}
 	memcpy(head, j->head, STORE_HASH_LEN);
-	if (chain_records(j->chain, head, (const uint8_t *)j->raw.p, j->raw.n) != j->raw_n)
+	if (chain_records(j->chain, head, NULL, (const uint8_t *)j->raw.p, j->raw.n) != j->raw_n)
 		return -EIO;
 	room = (uint8_t *)j->out.p + j->out.n + FRAME_HEADER_LEN;
 	got = ZSTD_compress2(j->zstd, room, ZSTD_compressBound(j->raw.n), j->raw.p, j->raw.n);
@@ -454,8 +455,16 @@ int journal_append(struct journal *j, struct str rec)
 	return j->io_error;
 }
 
+/* A burst leaves buffers behind that a quiet session of a thousand need not keep. */
+static void trim(struct buf *b, size_t used)
+{
+	if (b->n == 0 && b->cap > KEEP_MIN && used < b->cap / 4)
+		buf_done(b);
+}
+
 int journal_commit(struct journal *j)
 {
+	size_t raw_used = j->raw.n, out_used;
 	int r;
 
 	if (j->state != JOURNAL_OPEN)
@@ -463,5 +472,9 @@ int journal_commit(struct journal *j)
 	r = journal_close_frame(j);
 	if (r < 0)
 		return r;
-	return journal_flush(j);
+	out_used = j->out.n;
+	r = journal_flush(j);
+	trim(&j->raw, raw_used);
+	trim(&j->out, out_used);
+	return r;
 }

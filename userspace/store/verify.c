@@ -161,7 +161,7 @@ static const char *check_records(struct verify *v, const struct frame *f)
 
 	if (frame_unpack(&v->unpacker, f, &raw) < 0)
 		return "the frame does not decompress to its size";
-	n = chain_records(v->chain, v->head, raw, f->h.raw_len);
+	n = chain_records(v->chain, v->head, NULL, raw, f->h.raw_len);
 	if (n == -EBADMSG || (n >= 0 && n != f->h.n))
 		return "the frame's records do not fit into it";
 	if (n < 0)
