@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Hostile bundles through verify, reader and recovery. Input: flags, u16 length and bytes of
- * events.0001.seg, the same for events.0002.seg, and the rest is manifest.json. Flag 1: make all
+ * events.0001.seg, the same for events.0002.seg and, with flag 8, checkpoints.log; the rest is
+ * manifest.json. Flag 1: make all
  * checksums and links right first, so that what lies behind them is reached; flag 2: no manifest;
  * flag 4: no second segment. Besides crashes it looks for verify calling intact what cannot be read,
  * and for a recovery that does not lead to a bundle that can go on. */
@@ -15,6 +16,7 @@
 #include "userspace/store/chain.h"
 #include "userspace/store/crc32c.h"
 #include "userspace/store/format.h"
+#include "userspace/store/signer.h"
 #include "userspace/store/store.h"
 
 #define INPUT_MAX  65536
@@ -34,6 +36,7 @@ static void remove_dir(void)
 	unlinkat(dir_fd, "events.0001.seg", 0);
 	unlinkat(dir_fd, "events.0002.seg", 0);
 	unlinkat(dir_fd, MANIFEST_NAME, 0);
+	unlinkat(dir_fd, CHECKPOINTS_NAME, 0);
 	rmdir(dir_path);
 }
 
@@ -168,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t link[STORE_HASH_LEN] = { 0 }, flags, *p = copy + 1;
 	static struct chain *chain;
-	struct part first, second, manifest;
+	struct part first, second, manifest, log = { NULL, 0 };
 	struct verify_report rep;
 	struct err err = { 0 };
 	int64_t n;
@@ -185,6 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size--;
 	first = take(&p, &size);
 	second = take(&p, &size);
+	if (flags & 8)
+		log = take(&p, &size);
 	manifest = (struct part){ p, size };
 	if (flags & 1) {
 		make_right(chain, first, link, manifest);
@@ -193,6 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	put_file("events.0001.seg", first, true);
 	put_file("events.0002.seg", second, !(flags & 4));
 	put_file(MANIFEST_NAME, manifest, !(flags & 2));
+	put_file(CHECKPOINTS_NAME, log, flags & 8);
 	r = store_verify(dir_fd, &rep, NULL, NULL, &err);
 	n = read_all();
 	if (r == 0 && (rep.state == VERIFY_OK || rep.state == VERIFY_GAPS) &&

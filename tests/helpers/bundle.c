@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ours: store
 /* Makes and verifies session bundles for tests/store: `bundle make DIR KEY=VALUE...` with records,
- * frame (records in a frame), segment (bytes), gaps, seal (0 or 1), big (bytes of record 1), session;
- * `bundle verify DIR...` prints one JSON object a directory. */
+ * frame (records in a frame), segment (bytes), gaps, seal (0 or 1), big (bytes of record 1), session,
+ * keys (directory of a host key that signs); `bundle keys DIR` makes such a key; `bundle verify DIR...`
+ * prints one JSON object a directory, with KEY set in the environment against the key in that
+ * directory. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +13,12 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
+#include "userspace/store/keys.h"
 #include "userspace/store/store.h"
 
 struct options {
 	unsigned long long records, frame, segment, gaps, seal, big;
-	const char *session;
+	const char *session, *keys;
 };
 
 static int open_dir(const char *path)
@@ -51,6 +54,10 @@ static int parse(struct options *o, const char *arg)
 		o->session = arg + 8;
 		return 0;
 	}
+	if (strncmp(arg, "keys=", 5) == 0) {
+		o->keys = arg + 5;
+		return 0;
+	}
 	return -1;
 }
 
@@ -82,6 +89,7 @@ static int make(int argc, char **argv)
 	auto_close int fd = open_dir(argv[0]);
 	struct journal_options opt = { .no_sync = true };
 	struct journal_seal seal = { .summary = STR("{\"kinds\":{\"exec\":1},\"note\":\"}{\"}") };
+	auto_close int keys_fd = -1;
 	struct journal *j = NULL;
 	struct err err = { 0 };
 	int r;
@@ -93,6 +101,11 @@ static int make(int argc, char **argv)
 		}
 	}
 	opt.session = o.session;
+	if (o.keys) {
+		keys_fd = open_dir(o.keys);
+		opt.sign = true;
+		opt.keys_dirfd = keys_fd;
+	}
 	opt.segment_max = o.segment;
 	seal.gaps = o.gaps;
 	r = journal_create(&j, fd, &opt, &err);
@@ -118,13 +131,23 @@ static void put_u64(struct json *j, const char *key, uint64_t v)
 static int verify(const char *path)
 {
 	auto_close int fd = open_dir(path);
+	const char *keys = getenv("KEY");
+	uint8_t key[1][KEY_LEN];
+	struct verify_options opt = { .keys = (const uint8_t(*)[KEY_LEN])key };
 	struct verify_report rep = { 0 };
 	auto_buf struct buf out;
 	struct err err = { 0 };
 	struct json j;
 	int r;
 
-	r = store_verify(fd, &rep, NULL, NULL, &err);
+	if (keys) {
+		auto_close int keys_fd = open_dir(keys);
+
+		if (keys_public(keys_fd, key[0], &err) < 0)
+			return 1;
+		opt.n_keys = 1;
+	}
+	r = store_verify_signed(fd, &opt, &rep, NULL, NULL, &err);
 	buf_init(&out, 0);
 	json_init(&j, &out);
 	json_object_begin(&j);
@@ -135,6 +158,9 @@ static int verify(const char *path)
 	put_u64(&j, "segments", rep.segments);
 	put_u64(&j, "gaps", rep.gaps);
 	put_u64(&j, "first_bad", rep.first_bad);
+	put_u64(&j, "checkpoints", rep.checkpoints);
+	json_key(&j, "signed");
+	json_bool(&j, rep.is_signed);
 	json_key(&j, "head");
 	json_strz(&j, rep.head);
 	json_key(&j, "text");
@@ -148,11 +174,18 @@ int main(int argc, char **argv)
 {
 	if (argc >= 3 && strcmp(argv[1], "make") == 0)
 		return make(argc - 2, argv + 2);
+	if (argc == 3 && strcmp(argv[1], "keys") == 0) {
+		static const struct key_options small = { .depth = 5 };
+		auto_close int fd = open_dir(argv[2]);
+
+		return keys_init(fd, &small, NULL) < 0;
+	}
 	if (argc >= 3 && strcmp(argv[1], "verify") == 0) {
 		for (int i = 2; i < argc; i++)
 			verify(argv[i]);
 		return 0;
 	}
-	fputs("usage: bundle make DIR KEY=VALUE... | bundle verify DIR...\n", stderr);
+	fputs("usage: bundle make DIR KEY=VALUE... | bundle keys DIR | bundle verify DIR...\n",
+	      stderr);
 	return 2;
 }

@@ -49,7 +49,7 @@ class Case(unittest.TestCase):
         for (path, want), c in zip(self.pending, ours):
             py = independent.verify(path)
             where = "%s: C says %r, Python says %r" % (os.path.basename(path), c["text"], py["text"])
-            for key in ("state", "records", "frames", "gaps", "first_bad"):
+            for key in ("state", "records", "frames", "gaps", "first_bad", "checkpoints", "signed"):
                 self.assertEqual(c[key], py[key], "%s: %s" % (key, where))
             if c["state"] in (0, 3):
                 self.assertEqual(c["head"], py["head"], where)
@@ -168,9 +168,10 @@ class Tampered(Case):
         edit("swapped", "altered", lambda p: (os.rename(p + "/events.0002.seg", p + "/x"), os.rename(
             p + "/events.0003.seg", p + "/events.0002.seg"), os.rename(p + "/x", p + "/events.0003.seg")))
         edit("all gone", "altered", lambda p: [os.unlink("%s/events.%04d.seg" % (p, i + 1)) for i in range(n)])
+        edit("log added", "altered", lambda p: write(p, b"", "checkpoints.log"))
         edit("link", "altered", lambda p: (os.rename(p + "/events.0002.seg", p + "/x"),
                                            os.symlink("x", p + "/events.0002.seg")))
-        edit("ignored files", "intact", lambda p: (write(p, b"x", "checkpoints.log"), write(p, b"x", "notes.txt")))
+        edit("ignored files", "intact", lambda p: (write(p, b"x", "index.bin"), write(p, b"x", "notes.txt")))
         self.settle()
 
     def test_manifest(self):
@@ -238,6 +239,97 @@ class Tampered(Case):
         reseal("manifest hash", "altered", 64, 1)
         reseal("reserved", "altered", 96, 1)
         self.settle()
+
+
+class Signed(Case):
+    def setUp(self):
+        super().setUp()
+        self.keys, self.other_keys = os.path.join(self.tmp, "keys"), os.path.join(self.tmp, "other keys")
+        for path in (self.keys, self.other_keys):
+            os.mkdir(path)
+            subprocess.run([TOOL, "keys", path], check=True)
+
+    def test_shapes_and_keys(self):
+        good = self.make("good", records=30, frame=7, keys=self.keys)
+        many = self.make("many", records=60, frame=6, segment=1500, gaps=2, keys=self.keys)
+        self.expect(good, "intact")
+        self.expect(many, "gaps")
+        self.expect(self.make("open", records=20, frame=5, seal=0, keys=self.keys), "open")
+        self.expect(self.make("empty", records=0, keys=self.keys), "intact")
+        self.settle()
+        mine = independent.read_keys(self.keys + "/host.pub")
+        theirs = independent.read_keys(self.other_keys + "/host.pub")
+        plain = self.make("plain", records=5)
+        for path, keys, folder, want in ((good, mine, self.keys, 0), (good, theirs, self.other_keys, 1),
+                                         (many, mine, self.keys, 3), (plain, mine, self.keys, 1)):
+            self.assertEqual(independent.verify(path, keys)["state"], want)
+            run = subprocess.run([TOOL, "verify", path], env=dict(os.environ, KEY=folder), check=True,
+                                 stdout=subprocess.PIPE)
+            self.assertEqual(json.loads(run.stdout)["state"], want)
+
+    def test_tampered_log(self):
+        good = self.make("good", records=24, frame=8, keys=self.keys)
+        other = self.make("other", records=24, frame=8, keys=self.keys)
+        log, n = read(good, "checkpoints.log"), 288
+        self.assertEqual(len(log), 1024 + 4 * n)
+
+        def variant(name, new, state):
+            path = self.copy(good, "log " + name)
+            write(path, new, "checkpoints.log")
+            self.expect(path, state)
+
+        variant("same", log, "intact")
+        variant("empty", b"", "open")
+        variant("cut", log[:-1], "open")
+        variant("no seal", log[:-n], "open")
+        variant("added", log + b"W", "altered")
+        variant("garbage", log[:-n] + b"x", "altered")
+        variant("no genesis", log[1024:], "altered")
+        variant("one out", log[:1024 + n] + log[1024 + 2 * n:], "altered")
+        variant("twice", log + log[-n:], "altered")
+        variant("genesis again", log[:-n] + log[:1024], "altered")
+        variant("other's", read(other, "checkpoints.log"), "altered")
+        rng = random.Random(3)
+        for i in range(40):
+            d = bytearray(log)
+            d[rng.randrange(len(d))] ^= 1 << rng.randrange(8)
+            variant("flip %d" % i, bytes(d), "altered")
+        path = self.copy(good, "log gone")
+        os.unlink(path + "/checkpoints.log")
+        self.expect(path, "altered")
+        path = self.copy(good, "log link")
+        os.rename(path + "/checkpoints.log", path + "/x")
+        os.symlink("x", path + "/checkpoints.log")
+        self.expect(path, "altered")
+        self.settle()
+
+    def test_other_records_under_a_good_log(self):
+        """Everything recomputed, but the signatures are about something else."""
+        good = self.make("good", records=24, frame=8, keys=self.keys)
+        forged = self.make("forged", records=24, frame=8)
+        shutil.copy(good + "/checkpoints.log", forged)
+        self.expect(forged, "altered")
+        cut = self.make("cut", records=24, frame=8, seal=0, keys=self.keys)
+        data = read(cut)
+        write(cut, data[:frames(data)[2]])
+        self.expect(cut, "open")
+        self.settle()
+
+    def test_ed25519_vectors(self):
+        """RFC 8032 section 7.1, tests 1 to 3."""
+        h = bytes.fromhex
+        for key, msg, sig in (
+            ("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a", "",
+             "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595"
+             "bbe24655141438e7a100b"),
+            ("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c", "72",
+             "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb43"
+             "02aeeb00d291612bb0c00"),
+            ("fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025", "af82",
+             "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716"
+             "ed28dc027beceea1ec40a")):
+            self.assertTrue(independent.ed25519_ok(h(key), h(msg), h(sig)))
+            self.assertFalse(independent.ed25519_ok(h(key), h(msg) + b"x", h(sig)))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """An independent verifier for session bundles, written from userspace/store/FORMAT.md alone.
 
-    verify.py DIR          exit code 0 intact, 1 altered, 2 open or cut, 3 intact with gaps, 4 no bundle
+    verify.py [--key FILE] DIR      exit code 0 intact, 1 altered, 2 open or cut, 3 intact with gaps, 4 no bundle
     verify.py --json DIR...
+
+FILE holds host keys, a line each, as in the host's host.pub: then the bundle must be signed by one of them.
 
 Python's own library and libzstd (or the zstd command); shares no line with Warder."""
 
@@ -94,6 +96,92 @@ def read_regular(path, limit):
         return f.read(limit) if limit else f.read()
 
 
+# ---- Ed25519, RFC 8032 section 5.1.7; slow and simple ----
+
+P = 2 ** 255 - 19
+ORDER = 2 ** 252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+SQRT_M1 = pow(2, (P - 1) // 4, P)
+
+
+def _recover_x(y, sign):
+    if y >= P:
+        return None
+    x2 = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(x2, (P + 3) // 8, P)
+    if (x * x - x2) % P:
+        x = x * SQRT_M1 % P
+    if (x * x - x2) % P or (x == 0 and sign):
+        return None
+    return P - x if x & 1 != sign else x
+
+
+def _point(b):
+    y = int.from_bytes(b, "little")
+    sign, y = y >> 255, y & (1 << 255) - 1
+    x = _recover_x(y, sign)
+    return None if x is None else (x, y, 1, x * y % P)
+
+
+def _add(p, q):
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
+    c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def _mul(n, p):
+    r = (0, 1, 1, 0)
+    while n:
+        if n & 1:
+            r = _add(r, p)
+        p = _add(p, p)
+        n >>= 1
+    return r
+
+
+_BY = 4 * pow(5, P - 2, P) % P
+BASE = (_recover_x(_BY, 0), _BY, 1, _recover_x(_BY, 0) * _BY % P)
+
+
+def ed25519_ok(key, message, sig):
+    a, r = _point(key), _point(sig[:32])
+    s = int.from_bytes(sig[32:], "little")
+    if a is None or r is None or s >= ORDER:
+        return False
+    k = int.from_bytes(hashlib.sha512(sig[:32] + key + message).digest(), "little") % ORDER
+    left, right = _mul(s, BASE), _add(r, _mul(k, a))
+    return (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
+
+
+# ---- Merkle trees ----
+
+def node(left, right):
+    return sha256(b"\x01", left, right)
+
+
+class Tree:
+    """RFC 6962 over a growing list: roots of complete subtrees, the largest first."""
+
+    def __init__(self, other=None):
+        self.peaks = list(other.peaks) if other else []
+
+    def add(self, entry):
+        size, h = 1, sha256(b"\0", entry)
+        while self.peaks and self.peaks[-1][0] == size:
+            h = node(self.peaks.pop()[1], h)
+            size *= 2
+        self.peaks.append((size, h))
+
+    def root(self):
+        if not self.peaks:
+            return sha256(b"")
+        h = self.peaks[-1][1]
+        for _, left in reversed(self.peaks[:-1]):
+            h = node(left, h)
+        return h
+
+
 # ---- the parts ----
 
 def parse_segment_header(b, number):
@@ -155,9 +243,85 @@ def parse_manifest(text):
         return None
 
 
+class Log:
+    """checkpoints.log, entry by entry."""
+
+    def __init__(self, data, keys):
+        self.data, self.keys = data, keys
+        self.at = self.index = 0
+        self.prev, self.key, self.host = b"\0" * 32, None, None
+        self.ended = False
+        self.entry = None
+
+    def peek(self):
+        """The next entry, checked; None at the end, "torn" inside one."""
+        left = len(self.data) - self.at
+        if self.entry or not left:
+            return self.entry
+        magic = self.data[self.at:self.at + 4]
+        size = {b"WGEN": 1024, b"WCKP": 288}.get(magic)
+        if size is None:
+            if left < 4 and (b"WGEN".startswith(magic) or b"WCKP".startswith(magic)):
+                return "torn"
+            raise Altered("no entry begins here")
+        if left < size:
+            return "torn"
+        self.entry = self.check(self.data[self.at:self.at + size])
+        return self.entry
+
+    def check(self, b):
+        if self.ended:
+            raise Altered("an entry behind the end")
+        kind, zero, size, index, seq, segment, zero2, offset = struct.unpack_from("<BBHQQIIQ", b, 4)
+        if zero or zero2 or size != len(b) or kind > 2 or (kind == 0) != (len(b) == 1024):
+            raise Altered("entry fields")
+        if index != self.index or b[192:224] != self.prev:
+            raise Altered("entry does not follow")
+        next_key = b[160:192]
+        if kind == 0:
+            self.check_genesis(b)
+        elif self.key is None:
+            raise Altered("no genesis")
+        elif not ed25519_ok(self.key, b[:224], b[224:]):
+            raise Altered("signature")
+        elif any(next_key) != (kind == 1):
+            raise Altered("entry fields")
+        return {"kind": kind, "seq": seq, "place": (segment, offset), "h": b[64:96], "f": b[96:128],
+                "root": b[128:160], "next": next_key, "bytes": b,
+                "session": b[224:288].rstrip(b"\0") if kind == 0 else None}
+
+    def check_genesis(self, b):
+        epoch, depth = struct.unpack_from("<II", b, 352)
+        if not SESSION.match(b[224:288].rstrip(b"\0")) or any(b[360:384]) or any(b[896:960]) or depth > 16:
+            raise Altered("entry fields")
+        if any(b[384 + 32 * depth:896]) or epoch >> depth:
+            raise Altered("entry fields")
+        host, key = b[288:320], b[320:352]
+        h = sha256(b"\0", struct.pack("<I", epoch), key)
+        for k in range(depth):
+            other = b[384 + 32 * k:416 + 32 * k]
+            h = node(other, h) if epoch >> k & 1 else node(h, other)
+        if h != host or not ed25519_ok(key, b[:320], b[960:]):
+            raise Altered("the host did not sign it")
+        if self.keys and host not in self.keys:
+            raise Altered("signed by none of the keys given")
+        if not self.keys and self.host not in (None, host):
+            raise Altered("signed by another host")
+        self.host = host
+
+    def take(self):
+        e, self.entry = self.entry, None
+        self.at += len(e["bytes"])
+        self.index += 1
+        self.prev, self.key, self.ended = sha256(e["bytes"]), e["next"], e["kind"] == 2
+
+
 class Bundle:
-    def __init__(self, path):
+    def __init__(self, path, keys=()):
         self.path = path
+        self.keys = keys
+        self.log, self.tree = None, None
+        self.checkpoints = self.signed = 0
         self.records = self.frames = self.bytes = 0
         self.next, self.h, self.f = 1, b"", b"\0" * 32
         self.session = None
@@ -165,7 +329,8 @@ class Bundle:
 
     def report(self, state, text, first_bad=0, gaps=0):
         return {"state": state, "records": self.records, "frames": self.frames, "gaps": gaps,
-                "first_bad": first_bad, "head": self.h.hex(), "text": text}
+                "first_bad": first_bad, "head": self.h.hex(), "text": text, "checkpoints": self.checkpoints,
+                "signed": state in (OK, GAPS) and self.log is not None}
 
     def verify(self):
         names = os.listdir(self.path)
@@ -177,11 +342,19 @@ class Bundle:
                     return self.report(ALTERED, "foreign file %r" % name)
                 numbers.append(int(m.group(1)))
         self.load_manifest(names)
+        if not numbers and self.manifest_text is None:
+            return self.report(NO_BUNDLE, "no bundle")
         if not numbers:
-            if self.manifest_text is None:
-                return self.report(NO_BUNDLE, "no bundle")
             is_open = self.manifest and self.manifest["state"] == "open"
             return self.report(OPEN if is_open else ALTERED, "no segment")
+        if "checkpoints.log" in names:
+            try:
+                self.log = Log(read_regular(os.path.join(self.path, "checkpoints.log"), 0), self.keys)
+            except OSError as e:
+                return self.report(ALTERED, "checkpoints.log: %s" % e)
+            self.tree = Tree()
+        elif self.keys:
+            return self.report(ALTERED, "not signed")
         self.last = max(numbers)
         self.on_disk = sum(os.stat(os.path.join(self.path, "events.%04d.seg" % n), follow_symlinks=False).st_size
                            for n in numbers)
@@ -197,6 +370,8 @@ class Bundle:
                 if self.on_disk >= m["bytes"]:
                     return self.report(ALTERED, "%s, though nothing is missing" % e, self.next)
                 return self.report(OPEN, "%s; the end is missing" % e, self.next)
+            if self.log and self.log.entry:
+                return self.report(OPEN, "%s; more was signed" % e, self.next)
             return self.report(OPEN, "%s; not sealed" % e)
 
     def load_manifest(self, names):
@@ -229,10 +404,12 @@ class Bundle:
             raise Altered("events.%04d.seg does not follow the one before" % number)
         self.f = sha256(data[:SEGMENT_LEN])
         at = SEGMENT_LEN
+        self.reached(number, at)
         while at < len(data):
             if self.seal:
                 raise Altered("bytes behind the seal")
             at = self.frame(data, at, last)
+            self.reached(number, at)
         self.bytes += len(data)
         if last and not self.seal:
             raise Unsealed("no seal")
@@ -255,23 +432,61 @@ class Bundle:
         if h["prev"] != self.f or h["first"] != self.next:
             raise Altered("frame does not follow")
         f = sha256(header, payload)
-        chain, n = self.h, 0
+        chain, n, tree = self.h, 0, self.tree
         if h["type"] == 1:
             raw = payload if h["codec"] == 0 else unzstd(payload, h["raw"])
             if raw is None:
                 raise Altered("does not unpack")
-            chain, n = self.run_records(raw)
+            chain, n, tree = self.run_records(raw)
             if n != h["n"]:
                 raise Altered("number of records")
         if h["head"] != chain:
             raise Altered("record hash")
         if h["type"] == 2:
             self.seal = self.parse_seal(payload)
-        self.f, self.h = f, chain
+        self.f, self.h, self.tree = f, chain, tree
         self.records += n
         self.next += n
         self.frames += h["type"] == 1
         return at + FRAME_LEN + h["comp"]
+
+    def reached(self, number, at):
+        while self.log:
+            try:
+                e = self.log.peek()
+                if e in (None, "torn") or e["place"] > (number, at):
+                    return
+                same = e["place"] == (number, at) and e["seq"] == self.records and e["h"] == self.h
+                same = same and e["f"] == self.f and e["root"] == self.tree.root()
+                if e["kind"] == 0:
+                    same = same and e["session"] == self.session.encode()
+                else:
+                    same = same and (e["kind"] == 2) == (self.seal is not None)
+                if not same:
+                    raise Altered("what was signed is not what is there")
+                self.log.take()
+            except Altered as why:
+                raise Altered("checkpoints.log, entry %d: %s" % (self.log.index, why), self.signed + 1) from None
+            self.checkpoints += 1
+            self.signed = self.records
+
+    def check_log_end(self):
+        """None, or the report."""
+        if not self.log:
+            return self.report(ALTERED, "checkpoints.log is missing") if any(self.seal["root"]) else None
+        if not any(self.seal["root"]):
+            return self.report(ALTERED, "checkpoints.log was added")
+        try:
+            e = self.log.peek()
+        except Altered as why:
+            return self.report(ALTERED, "checkpoints.log: %s" % why, self.signed + 1)
+        if e not in (None, "torn") or (e == "torn" and self.log.ended):
+            return self.report(ALTERED, "checkpoints.log goes on", self.signed + 1)
+        if not self.log.ended:
+            return self.report(OPEN, "the last signature is missing", self.signed + 1)
+        if self.tree.root() != self.seal["root"]:
+            return self.report(ALTERED, "tree root", self.signed + 1)
+        return None
 
     def torn(self, last):
         if last:
@@ -280,6 +495,7 @@ class Bundle:
 
     def run_records(self, raw):
         chain, n, at = self.h, 0, 0
+        tree = Tree(self.tree) if self.log else None
         while at < len(raw):
             if len(raw) - at < 4:
                 raise Altered("records do not fit")
@@ -287,19 +503,21 @@ class Bundle:
             if not 1 <= size <= min(RECORD_MAX, len(raw) - at - 4):
                 raise Altered("records do not fit")
             chain = sha256(chain, raw[at:at + 4 + size])
+            if tree:
+                tree.add(chain)
             at += 4 + size
             n += 1
-        return chain, n
+        return chain, n, tree
 
     @staticmethod
     def parse_seal(b):
-        if b[:8] != b"WARDSEAL" or any(b[52:56]) or any(b[96:160]):
+        if b[:8] != b"WARDSEAL" or any(b[52:56]) or any(b[128:160]):
             raise Altered("seal fields")
         keys = ("records", "frames", "gaps", "bytes", "sealed", "segments", "zero", "manifest_len")
         seal = dict(zip(keys, struct.unpack_from("<QQQQQIIQ", b, 8)))
         if seal["manifest_len"] > MANIFEST_MAX:
             raise Altered("seal fields")
-        seal["hash"] = b[64:96]
+        seal["hash"], seal["root"] = b[64:96], b[96:128]
         return seal
 
     def check_seal(self):
@@ -315,25 +533,38 @@ class Bundle:
             s["records"], s["frames"], s["gaps"], s["bytes"], s["segments"])
         if not same:
             return self.report(ALTERED, "manifest and records contradict each other")
+        wrong = self.check_log_end()
+        if wrong:
+            wrong["gaps"] = s["gaps"]
+            return wrong
         if s["gaps"]:
             return self.report(GAPS, "intact, with gaps", 0, s["gaps"])
         return self.report(OK, "intact")
 
 
-def verify(path):
-    return Bundle(path).verify()
+def verify(path, keys=()):
+    return Bundle(path, keys).verify()
+
+
+def read_keys(path):
+    with open(path, encoding="ascii") as f:
+        return [bytes.fromhex(line.removeprefix("warder-host-key-1 ")) for line in f.read().splitlines() if line]
 
 
 def main(argv):
+    keys = ()
+    if len(argv) > 2 and argv[0] == "--key":
+        keys, argv = read_keys(argv[1]), argv[2:]
     if not argv or argv == ["--json"] or (argv[0] != "--json" and len(argv) != 1):
         print(__doc__, file=sys.stderr)
         return 64
     if argv[0] == "--json":
         for path in argv[1:]:
-            print(json.dumps(verify(path)))
+            print(json.dumps(verify(path, keys)))
         return 0
-    rep = verify(argv[0])
-    print("%s: %s; %d records, head %s" % (argv[0], rep["text"], rep["records"], rep["head"]))
+    rep = verify(argv[0], keys)
+    print("%s: %s; %d records, %s, head %s" % (argv[0], rep["text"], rep["records"],
+                                               "signed" if rep["signed"] else "not signed", rep["head"]))
     return 4 if rep["state"] == NO_BUNDLE else rep["state"]
 
 

@@ -45,13 +45,14 @@ enum {
 	SL_ZERO1 = 52,
 	SL_MANIFEST_LEN = 56,
 	SL_MANIFEST_HASH = 64,
-	SL_ZERO2 = 96, /* 32 for the RFC 6962 root, 32 free */
+	SL_ROOT = 96,
+	SL_ZERO2 = 128,
 };
 
 _Static_assert(SH_CRC + 4 == SEGMENT_HEADER_LEN, "segment header");
 _Static_assert(SH_SESSION + SESSION_LEN == SH_PREV, "session in the segment header");
 _Static_assert(FH_CRC + 4 == FRAME_HEADER_LEN, "frame header");
-_Static_assert(SL_ZERO2 + 64 == SEAL_LEN, "seal");
+_Static_assert(SL_ZERO2 + 32 == SEAL_LEN, "seal");
 
 static bool is_zero(const uint8_t *p, size_t n)
 {
@@ -212,6 +213,7 @@ void seal_encode(uint8_t out[SEAL_LEN], const struct seal *s)
 	put_le32(out + SL_SEGMENTS, s->segments);
 	put_le64(out + SL_MANIFEST_LEN, s->manifest_len);
 	memcpy(out + SL_MANIFEST_HASH, s->manifest_hash, STORE_HASH_LEN);
+	memcpy(out + SL_ROOT, s->root, STORE_HASH_LEN);
 }
 
 const char *seal_decode(struct seal *ret, const uint8_t *p)
@@ -230,6 +232,7 @@ const char *seal_decode(struct seal *ret, const uint8_t *p)
 	s.segments = get_le32(p + SL_SEGMENTS);
 	s.manifest_len = get_le64(p + SL_MANIFEST_LEN);
 	memcpy(s.manifest_hash, p + SL_MANIFEST_HASH, STORE_HASH_LEN);
+	memcpy(s.root, p + SL_ROOT, STORE_HASH_LEN);
 	if (s.manifest_len > MANIFEST_MAX)
 		return "the seal's numbers are out of range";
 	*ret = s;

@@ -67,6 +67,7 @@ struct seal {
 	uint32_t segments;
 	uint64_t manifest_len;
 	uint8_t manifest_hash[STORE_HASH_LEN];
+	uint8_t root[STORE_HASH_LEN]; /* RFC 6962, when signed; else zero */
 };
 
 /* "events.0001.seg" for number 1..SEGMENT_NUMBER_MAX. */

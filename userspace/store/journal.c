@@ -12,8 +12,9 @@
 #include "userspace/base/clock.h"
 #include "userspace/store/crc32c.h"
 
-#define FILE_MODE 0640
-#define KEEP_MIN  (64 * 1024) /* buffers up to this size stay */
+#define FILE_MODE	0640
+#define KEEP_MIN	(64 * 1024)	  /* buffers up to this size stay */
+#define JOURNAL_LOG_MAX (4 * 1024 * 1024) /* entries of 14,000 frames */
 
 void journal_free(struct journal *j)
 {
@@ -25,6 +26,10 @@ void journal_free(struct journal *j)
 		close(j->dirfd);
 	if (j->lock_fd >= 0)
 		close(j->lock_fd);
+	if (j->log_fd >= 0)
+		close(j->log_fd);
+	signer_free(j->signer);
+	buf_done(&j->log);
 	ZSTD_freeCCtx(j->zstd);
 	chain_free(j->chain);
 	buf_done(&j->raw);
@@ -67,8 +72,9 @@ int journal_new(struct journal **ret, int dirfd, const struct journal_options *o
 
 	if (!j)
 		return err_set(err, ENOMEM, "journal: %m");
-	j->fd = j->dirfd = j->lock_fd = -1;
+	j->fd = j->dirfd = j->lock_fd = j->log_fd = -1;
 	buf_init(&j->raw, FRAME_RAW_LIMIT);
+	buf_init(&j->log, JOURNAL_LOG_MAX);
 	buf_init(&j->out, JOURNAL_BUFFER_MAX + 2 * FRAME_RAW_LIMIT);
 	j->segment_max = opt->segment_max ? opt->segment_max : STORE_SEGMENT_MAX;
 	j->no_sync = opt->no_sync;
@@ -89,6 +95,11 @@ int journal_new(struct journal **ret, int dirfd, const struct journal_options *o
 		r = set_up_zstd(j, opt->zstd_level);
 	if (r < 0)
 		return err_set(err, r, "journal: %m");
+	if (opt->sign) {
+		r = signer_new(&j->signer, opt->keys_dirfd, err);
+		if (r < 0)
+			return r;
+	}
 	*ret = take_ptr(j);
 	return 0;
 }
@@ -184,7 +195,12 @@ int journal_add_segment(struct journal *j)
 
 int journal_write_open_manifest(struct journal *j)
 {
-	struct manifest m = { .session = j->session, .tool = j->tool, .created_ns = j->created_ns };
+	struct manifest m = {
+		.session = j->session,
+		.tool = j->tool,
+		.created_ns = j->created_ns,
+		.host_key = j->signer ? signer_host_key(j->signer) : NULL,
+	};
 	auto_buf struct buf text;
 	auto_close int fd = -1;
 	int r;
@@ -221,6 +237,10 @@ int journal_create(struct journal **ret, int dirfd, const struct journal_options
 		r = journal_add_segment(j);
 	if (r < 0)
 		return err_set(err, r, "bundle directory: events.0001.seg: %m");
+	if (j->signer)
+		r = journal_begin_log(j, err);
+	if (r < 0)
+		return r;
 	r = journal_write_open_manifest(j);
 	if (r < 0)
 		return err_set(err, r, "bundle directory: " MANIFEST_NAME ": %m");
@@ -231,7 +251,7 @@ int journal_create(struct journal **ret, int dirfd, const struct journal_options
 /* ---- append ---- */
 
 int journal_put_frame(struct journal *j, struct frame_header *h, const uint8_t *payload,
-		      const uint8_t head[STORE_HASH_LEN])
+		      const uint8_t head[STORE_HASH_LEN], const struct merkle *tree)
 {
 	uint8_t *p = (uint8_t *)j->out.p + j->out.n, link[STORE_HASH_LEN];
 	struct manifest_segment *s = &j->segments[j->n_segments - 1];
@@ -246,8 +266,15 @@ int journal_put_frame(struct journal *j, struct frame_header *h, const uint8_t *
 	memcpy(h->head, head, STORE_HASH_LEN);
 	frame_header_encode(p, h);
 	r = chain_hash(j->chain, link, p, FRAME_HEADER_LEN + (size_t)h->comp_len, NULL, 0);
+	if (r == 0 && j->signer)
+		r = journal_checkpoint(j,
+				       h->type == FRAME_SEAL ? CHECKPOINT_SEAL : CHECKPOINT_FRAME,
+				       s->bytes + FRAME_HEADER_LEN + h->comp_len,
+				       h->first_seq + h->n - 1, head, link, tree ? tree : &j->tree);
 	if (r < 0)
 		return r;
+	if (tree)
+		j->tree = *tree;
 	memcpy(j->link, link, STORE_HASH_LEN);
 	memcpy(j->head, head, STORE_HASH_LEN);
 	j->out.n += FRAME_HEADER_LEN + (size_t)h->comp_len;
@@ -270,6 +297,7 @@ int journal_close_frame(struct journal *j)
 		.raw_len = (uint32_t)j->raw.n,
 	};
 	uint8_t head[STORE_HASH_LEN];
+	struct merkle room_for_tree, *tree = NULL;
 	const uint8_t *payload;
 	uint8_t *room;
 	size_t got;
@@ -283,7 +311,11 @@ int journal_close_frame(struct journal *j)
 		return r == -EMSGSIZE ? -ENOBUFS : r;
 	}
 	memcpy(head, j->head, STORE_HASH_LEN);
-	if (chain_records(j->chain, head, NULL, (const uint8_t *)j->raw.p, j->raw.n) != j->raw_n)
+	if (j->signer) {
+		room_for_tree = j->tree;
+		tree = &room_for_tree;
+	}
+	if (chain_records(j->chain, head, tree, (const uint8_t *)j->raw.p, j->raw.n) != j->raw_n)
 		return -EIO;
 	room = (uint8_t *)j->out.p + j->out.n + FRAME_HEADER_LEN;
 	got = ZSTD_compress2(j->zstd, room, ZSTD_compressBound(j->raw.n), j->raw.p, j->raw.n);
@@ -294,7 +326,7 @@ int journal_close_frame(struct journal *j)
 		payload = (const uint8_t *)j->raw.p;
 	}
 	h.comp_len = (uint32_t)got;
-	r = journal_put_frame(j, &h, payload, head);
+	r = journal_put_frame(j, &h, payload, head, tree);
 	if (r < 0)
 		return r;
 	buf_reset(&j->raw);
@@ -371,6 +403,8 @@ static int flush_out(struct journal *j)
 		buf_consume(&j->out, written);
 		j->off += written;
 	}
+	if (r == 0 && j->signer)
+		r = journal_flush_log(j, false);
 	if (r < 0)
 		return r;
 	return sync_names(j);
@@ -397,6 +431,11 @@ int journal_flush(struct journal *j)
 uint64_t journal_next_seq(const struct journal *j)
 {
 	return j->next_seq;
+}
+
+void journal_set_lost(struct journal *j, uint64_t lost)
+{
+	j->lost = lost;
 }
 
 uint64_t journal_durable_seq(const struct journal *j)

@@ -7,6 +7,8 @@
 #include "userspace/store/chain.h"
 #include "userspace/store/format.h"
 #include "userspace/store/manifest.h"
+#include "userspace/store/merkle.h"
+#include "userspace/store/signer.h"
 
 #define JOURNAL_BUFFER_MAX (16 * 1024 * 1024)
 /* Written and synced at the latest when this much is closed: also what a crash can tear. */
@@ -38,6 +40,14 @@ struct journal {
 	uint8_t head[STORE_HASH_LEN]; /* record chain behind the last closed frame */
 	uint8_t link[STORE_HASH_LEN]; /* frame chain behind the last closed frame */
 
+	/* Signing; all unused without a signer. */
+	struct signer *signer;
+	int log_fd;	    /* checkpoints.log */
+	struct buf log;	    /* entries not written: they wait for the frames they are about */
+	uint64_t log_off;   /* where log[0] goes */
+	struct merkle tree; /* over the records of closed frames */
+	uint64_t lost;
+
 	uint64_t created_ns;
 	uint64_t durable_seq;
 	struct manifest_segment *segments; /* n of them; the last is being written */
@@ -59,9 +69,17 @@ int journal_push_segment(struct journal *j, const struct manifest_segment *s);
 int journal_write_open_manifest(struct journal *j);
 /* Turn `raw` into a frame in `out`. */
 int journal_close_frame(struct journal *j);
-/* Put a frame behind `out`. Changes nothing on failure. */
+/* Put a frame behind `out`. Changes nothing on failure. `tree`: with the frame's records, or NULL. */
 int journal_put_frame(struct journal *j, struct frame_header *h, const uint8_t *payload,
-		      const uint8_t head[STORE_HASH_LEN]);
+		      const uint8_t head[STORE_HASH_LEN], const struct merkle *tree);
+/* checkpoint.c: the log begins (or, behind a recovery, goes on) with a genesis. */
+int journal_begin_log(struct journal *j, struct err *err);
+/* The entry about the frame that ends at `offset` of the current segment. */
+int journal_checkpoint(struct journal *j, enum checkpoint_type type, uint64_t offset, uint64_t seq,
+		       const uint8_t head[STORE_HASH_LEN], const uint8_t link[STORE_HASH_LEN],
+		       const struct merkle *tree);
+/* Write what waits; frames first. */
+int journal_flush_log(struct journal *j, bool sync);
 /* Write and sync `out`. */
 int journal_flush(struct journal *j);
 

@@ -267,6 +267,14 @@ int manifest_write(struct buf *out, const struct manifest *m)
 	json_key(&j, "tool");
 	json_strz(&j, m->tool);
 	put_time(&j, "created", m->created_ns);
+	if (m->host_key) {
+		json_key(&j, "signing");
+		json_object_begin(&j);
+		json_key(&j, "algorithm");
+		json_strz(&j, "ed25519");
+		put_hash(&j, "host_key", m->host_key);
+		json_object_end(&j);
+	}
 	if (m->sealed) {
 		put_time(&j, "sealed", m->sealed_ns);
 		put_u64(&j, "records", m->records);
@@ -277,6 +285,8 @@ int manifest_write(struct buf *out, const struct manifest *m)
 		json_key(&j, "hash");
 		json_strz(&j, "sha256");
 		put_hash(&j, "head", m->head);
+		if (m->root)
+			put_hash(&j, "merkle_root", m->root);
 		put_segments(&j, m);
 		json_key(&j, "summary");
 		json_raw(&j, m->summary.n ? m->summary : STR("{}"));

@@ -19,12 +19,14 @@ struct manifest {
 	const char *session, *tool;
 	uint64_t created_ns, sealed_ns;
 	bool sealed;
+	const uint8_t *host_key; /* that signs; NULL = none */
 	/* the rest only when sealed */
 	uint64_t records, frames, gaps, bytes;
 	uint8_t head[STORE_HASH_LEN];
 	const struct manifest_segment *segments;
 	unsigned n_segments;
-	struct str summary; /* JSON object, or empty */
+	const uint8_t *root; /* RFC 6962, when signed */
+	struct str summary;  /* JSON object, or empty */
 };
 
 /* -EMSGSIZE past MANIFEST_MAX, -EINVAL when the summary is no JSON object. */

@@ -19,6 +19,8 @@ struct recovery {
 	struct segment_file file;
 	struct manifest_info manifest;
 	bool has_manifest;
+	struct checkpoint_file log; /* fd -1: not signed */
+	struct unpacker unpacker;
 	/* Cut only when everything was looked at and nothing speaks against it. */
 	uint64_t keep, cut; /* of the last segment with records */
 	bool drop_last;	    /* the one behind it has not even a header */
@@ -32,12 +34,20 @@ static int segment_err(struct err *err, int code, unsigned number, const char *w
 static int adopt_header(struct recovery *rec, const struct segment_header *h, struct err *err)
 {
 	struct journal *j = rec->j;
+	uint8_t start[STORE_HASH_LEN];
 	const char *why = NULL;
+	int r;
 
+	r = chain_start(j->chain, start, h->session);
+	if (r < 0)
+		return err_set(err, r, "journal: %m");
 	if (h->number != rec->file.number)
 		why = "its header has another number than its name";
 	else if (j->session[0] && strcmp(h->session, j->session) != 0)
 		why = "it belongs to another session";
+	else if (h->number == 1 &&
+		 (h->first_seq != 1 || memcmp(h->head, start, STORE_HASH_LEN) != 0))
+		why = "it does not begin a journal";
 	else if (h->number > 1 &&
 		 (h->first_seq != j->next_seq || memcmp(h->prev, j->link, STORE_HASH_LEN) != 0 ||
 		  memcmp(h->head, j->head, STORE_HASH_LEN) != 0))
@@ -48,6 +58,30 @@ static int adopt_header(struct recovery *rec, const struct segment_header *h, st
 	memcpy(j->head, h->head, STORE_HASH_LEN);
 	if (h->number == 1)
 		j->created_ns = h->created_ns;
+	return 0;
+}
+
+/* Runs the chain over a frame's records; changes nothing unless they are good. */
+static int take_records(struct recovery *rec, const struct frame *f)
+{
+	uint8_t head[STORE_HASH_LEN];
+	struct journal *j = rec->j;
+	struct merkle tree = j->tree;
+	const uint8_t *raw;
+	int64_t n;
+	int r;
+
+	r = frame_unpack(&rec->unpacker, f, &raw);
+	if (r < 0)
+		return r;
+	memcpy(head, j->head, STORE_HASH_LEN);
+	n = chain_records(j->chain, head, j->signer ? &tree : NULL, raw, f->h.raw_len);
+	if (n == -EIO)
+		return -EIO;
+	if (n != f->h.n || memcmp(head, f->h.head, STORE_HASH_LEN) != 0)
+		return -EBADMSG;
+	memcpy(j->head, head, STORE_HASH_LEN);
+	j->tree = tree;
 	return 0;
 }
 
@@ -73,11 +107,16 @@ static int walk(struct recovery *rec, struct manifest_segment *s, const char **r
 		}
 		if (f.h.type == FRAME_SEAL)
 			return -EALREADY;
-		r = chain_hash(j->chain, j->link, f.header, FRAME_HEADER_LEN + (size_t)f.h.comp_len,
-			       NULL, 0);
+		r = f.h.type == FRAME_DATA ? take_records(rec, &f) : 0;
+		if (r == -EBADMSG) {
+			*ret_why = "the records of a frame are not what was written";
+			return 0;
+		}
+		if (r == 0)
+			r = chain_hash(j->chain, j->link, f.header,
+				       FRAME_HEADER_LEN + (size_t)f.h.comp_len, NULL, 0);
 		if (r < 0)
 			return r;
-		memcpy(j->head, f.h.head, STORE_HASH_LEN);
 		s->bytes = frame_end(&f);
 		if (f.h.type == FRAME_DATA) {
 			memcpy(s->end, j->link, STORE_HASH_LEN);
@@ -212,6 +251,62 @@ static int check_manifest(const struct recovery *rec, struct err *err)
 	return 0;
 }
 
+/* The log is written behind the frames it is about, so it never knows more records than are there:
+ * if it does, or if an entry is wrong, somebody has been here, and we must not go on over it. */
+static int check_log(struct recovery *rec, struct err *err)
+{
+	struct journal *j = rec->j;
+	const char *why = NULL;
+	int r;
+
+	if (rec->log.fd < 0)
+		return 0;
+	while ((r = checkpoint_file_next(&rec->log, &why)) == READ_OK) {
+		if (rec->log.next.seq > j->next_seq - 1 || rec->log.log.ended)
+			return err_set(err, EBADMSG,
+				       "%llu records were signed, but only %llu are there: the "
+				       "journal was cut",
+				       (unsigned long long)rec->log.next.seq,
+				       (unsigned long long)j->next_seq - 1);
+		rec->log.has_next = false;
+	}
+	if (r == -EBADMSG)
+		return err_set(err, r, "checkpoints.log, entry %llu: %s",
+			       (unsigned long long)rec->log.log.index, why);
+	return r < 0 ? err_set(err, r, "checkpoints.log: %m") : 0;
+}
+
+/* Behind its last whole entry, with a new genesis. */
+static int continue_log(struct recovery *rec, struct err *err)
+{
+	struct journal *j = rec->j;
+
+	if (!j->signer)
+		return 0;
+	if (rec->log.fd >= 0) {
+		j->log_off = rec->log.off;
+		j->log_fd = take_fd(rec->log.fd);
+		if (ftruncate(j->log_fd, (off_t)j->log_off) < 0)
+			return err_set(err, errno, "checkpoints.log: %m");
+		signer_continue(j->signer, rec->log.log.index, rec->log.log.prev);
+	}
+	return journal_begin_log(j, err);
+}
+
+static int open_log(struct recovery *rec, struct err *err)
+{
+	int r = checkpoint_file_open(&rec->log, rec->j->dirfd, O_RDWR);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return err_set(err, r, "checkpoints.log: %m");
+	rec->log.log.any_host = true; /* the host may have a new key since */
+	if (!rec->j->signer)
+		return err_set(err, ENOKEY, "the journal is signed: its host key is needed");
+	return 0;
+}
+
 /* Nothing was left of the first segment: begin as journal_create does. */
 static int find_session(struct recovery *rec, struct err *err)
 {
@@ -254,6 +349,9 @@ static int recover(struct recovery *rec, struct err *err)
 		return err_set(err, r, "manifest.json: %m");
 	if (rec->list.max == 0 && !rec->has_manifest)
 		return err_set(err, ENOENT, "there is no journal");
+	r = open_log(rec, err);
+	if (r < 0)
+		return r;
 	for (unsigned i = 1; i <= rec->list.max; i++) {
 		r = take_segment(rec, i, err);
 		if (r < 0)
@@ -263,6 +361,8 @@ static int recover(struct recovery *rec, struct err *err)
 	if (r < 0)
 		return r;
 	r = check_manifest(rec, err);
+	if (r == 0)
+		r = check_log(rec, err);
 	if (r < 0)
 		return r;
 	r = cut_tail(rec, err);
@@ -273,6 +373,9 @@ static int recover(struct recovery *rec, struct err *err)
 		if (r < 0)
 			return err_set(err, r, "bundle directory: events.0001.seg: %m");
 	}
+	r = continue_log(rec, err);
+	if (r < 0)
+		return r;
 	r = journal_write_open_manifest(j);
 	if (r < 0)
 		return err_set(err, r, "bundle directory: manifest.json: %m");
@@ -285,7 +388,7 @@ int journal_recover(struct journal **ret, int dirfd, const struct journal_option
 		    uint64_t *ret_cut, struct err *err)
 {
 	auto_journal struct journal *j = NULL;
-	struct recovery rec = { .file = SEGMENT_FILE_NONE };
+	struct recovery rec = { .file = SEGMENT_FILE_NONE, .log = CHECKPOINT_FILE_NONE };
 	int r;
 
 	if (opt->session && !session_is_valid(opt->session))
@@ -298,6 +401,8 @@ int journal_recover(struct journal **ret, int dirfd, const struct journal_option
 	rec.j = j;
 	r = recover(&rec, err);
 	segment_file_close(&rec.file);
+	checkpoint_file_close(&rec.log);
+	unpacker_done(&rec.unpacker);
 	if (r < 0)
 		return r;
 	*ret_cut = rec.cut;

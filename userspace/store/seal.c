@@ -18,6 +18,7 @@ static int seal_manifest(struct journal *j, const struct journal_seal *seal, str
 		.segments = j->segments,
 		.n_segments = j->n_segments,
 		.summary = seal->summary,
+		.host_key = j->signer ? signer_host_key(j->signer) : NULL,
 	};
 	struct manifest_segment *last = &j->segments[j->n_segments - 1];
 	auto_buf struct buf text;
@@ -31,6 +32,10 @@ static int seal_manifest(struct journal *j, const struct journal_seal *seal, str
 		m.bytes += j->segments[i].bytes;
 	}
 	memcpy(m.head, j->head, STORE_HASH_LEN);
+	r = j->signer ? merkle_root(&j->tree, j->chain, s->root) : 0;
+	if (r < 0)
+		return r;
+	m.root = j->signer ? s->root : NULL;
 	r = manifest_write(&text, &m);
 	last->bytes -= FRAME_HEADER_LEN + SEAL_LEN;
 	if (r < 0)
@@ -75,12 +80,14 @@ int journal_seal(struct journal *j, const struct journal_seal *seal)
 		if (r < 0)
 			return r;
 		seal_encode(payload, &s);
-		r = journal_put_frame(j, &h, payload, j->head);
+		r = journal_put_frame(j, &h, payload, j->head, NULL);
 		if (r < 0)
 			return r;
 		j->state = JOURNAL_SEALING;
 	}
 	r = journal_flush(j);
+	if (r == 0 && j->signer)
+		r = journal_flush_log(j, true);
 	if (r < 0)
 		return r;
 	j->state = JOURNAL_SEALED;

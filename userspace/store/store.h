@@ -26,6 +26,8 @@ struct journal_options {
 	uint64_t segment_max; /* 0 = STORE_SEGMENT_MAX */
 	int zstd_level;	      /* 0 = the default, tuned for speed */
 	bool no_sync;	      /* benchmarks only */
+	bool sign;	      /* signed checkpoints, by the host key in: */
+	int keys_dirfd;	      /* see keys.h; used and not kept */
 };
 
 /* `dirfd`: the bundle's directory, writable by us. Creates events.0001.seg and manifest.json (state
@@ -54,6 +56,9 @@ int journal_commit(struct journal *j);
 size_t journal_behind(const struct journal *j);
 /* ns (CLOCK_MONOTONIC) when a timer should call journal_commit; 0 = nothing pending. */
 uint64_t journal_deadline(const struct journal *j);
+
+/* Events known to be lost so far, in all; goes into the signed checkpoints. */
+void journal_set_lost(struct journal *j, uint64_t lost);
 
 struct journal_seal {
 	struct str
@@ -97,7 +102,18 @@ struct verify_report {
 	uint64_t
 		first_bad; /* sequence of the first bad record (or of its frame's first); 0 = none */
 	char head[2 * STORE_HASH_LEN + 1]; /* chain head, hex */
-	char text[512];			   /* one sentence for a person: what and where */
+	bool is_signed;			   /* it has checkpoints, and they are good */
+	bool is_trusted;		   /* signed by one of the keys that the caller gave */
+	uint64_t checkpoints;
+	char host_key[2 * STORE_HASH_LEN + 1]; /* who signed, hex */
+	char text[512];			       /* one sentence for a person: what and where */
+};
+
+struct verify_options {
+	/* Public host keys that the caller trusts (key_parse). With any given, a bundle that none of
+	 * them signed is altered. */
+	const uint8_t (*keys)[STORE_HASH_LEN];
+	size_t n_keys;
 };
 
 typedef void (*verify_progress_fn)(void *arg, uint64_t done, uint64_t total);
@@ -105,6 +121,9 @@ typedef void (*verify_progress_fn)(void *arg, uint64_t done, uint64_t total);
 /* Streams; bounded memory. Negative only when the bundle cannot be read at all (err says why). */
 int store_verify(int dirfd, struct verify_report *ret, verify_progress_fn fn, void *arg,
 		 struct err *err);
+/* The same against known keys; `opt` may be NULL. */
+int store_verify_signed(int dirfd, const struct verify_options *opt, struct verify_report *ret,
+			verify_progress_fn fn, void *arg, struct err *err);
 const char *verify_state_name(enum verify_state s);
 
 #endif

@@ -4,42 +4,13 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "userspace/base/auto.h"
-#include "userspace/store/chain.h"
-#include "userspace/store/manifest.h"
-#include "userspace/store/segment.h"
+#include "userspace/store/verify.h"
 
 #define PROGRESS_STEP (4 << 20)
-
-enum walk {
-	WALK_ON = 0,
-	WALK_STOP = 1, /* a finding is in the report; the rest is not looked at */
-};
-
-struct verify {
-	int dirfd;
-	struct verify_report *report;
-	struct segment_list list;
-	struct segment_file file;
-	struct unpacker unpacker;
-	struct chain *chain;
-
-	struct buf manifest_text;
-	bool has_manifest, manifest_readable;
-	struct manifest_info manifest;
-	uint64_t bytes_on_disk; /* of all segments, when we began */
-
-	uint8_t link[STORE_HASH_LEN], head[STORE_HASH_LEN];
-	uint64_t next_seq;
-	bool sealed;
-	struct seal seal;
-
-	verify_progress_fn fn;
-	void *arg;
-	uint64_t told;
-};
 
 const char *verify_state_name(enum verify_state s)
 {
@@ -56,8 +27,7 @@ const char *verify_state_name(enum verify_state s)
 	return "unknown";
 }
 
-__attribute__((format(printf, 3, 4))) static int finding(struct verify *v, enum verify_state state,
-							 const char *fmt, ...)
+int verify_finding(struct verify *v, enum verify_state state, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -71,11 +41,12 @@ __attribute__((format(printf, 3, 4))) static int finding(struct verify *v, enum 
 static int altered_at(struct verify *v, uint64_t off, const char *what)
 {
 	v->report->first_bad = v->next_seq;
-	return finding(v, VERIFY_ALTERED,
-		       "altered: events.%04u.seg, byte %llu: %s; the %llu records before it are as "
-		       "they were written",
-		       v->file.number, (unsigned long long)off, what,
-		       (unsigned long long)v->report->records);
+	return verify_finding(
+		v, VERIFY_ALTERED,
+		"altered: events.%04u.seg, byte %llu: %s; the %llu records before it are as "
+		"they were written",
+		v->file.number, (unsigned long long)off, what,
+		(unsigned long long)v->report->records);
 }
 
 /* The file of the last segment ends too early, or in good order but without a seal. */
@@ -90,22 +61,33 @@ static int end_missing(struct verify *v, uint64_t off, bool torn)
 			return altered_at(v, off,
 					  "the seal that the manifest promises is not here");
 		v->report->first_bad = v->next_seq;
-		return finding(v, VERIFY_OPEN,
-			       "the end is missing: sealed with %llu records, but cut in "
-			       "events.%04u.seg at byte %llu; the first %llu records are intact",
-			       (unsigned long long)m->records, v->file.number,
-			       (unsigned long long)off, records);
+		return verify_finding(
+			v, VERIFY_OPEN,
+			"the end is missing: sealed with %llu records, but cut in "
+			"events.%04u.seg at byte %llu; the first %llu records are intact",
+			(unsigned long long)m->records, v->file.number, (unsigned long long)off,
+			records);
+	}
+	if (v->log.fd >= 0 && v->log.has_next) {
+		v->report->first_bad = v->next_seq;
+		return verify_finding(
+			v, VERIFY_OPEN,
+			"the end is missing: %llu records were signed, but events.%04u.seg "
+			"is cut at byte %llu; the first %llu records are intact",
+			(unsigned long long)v->log.next.seq, v->file.number,
+			(unsigned long long)off, records);
 	}
 	if (torn)
-		return finding(
+		return verify_finding(
 			v, VERIFY_OPEN,
 			"not sealed, and the last frame is incomplete (events.%04u.seg, byte "
 			"%llu): running, crashed or cut; the first %llu records are intact",
 			v->file.number, (unsigned long long)off, records);
-	return finding(v, VERIFY_OPEN,
-		       "not sealed: still running, crashed or cut; all %llu records there are "
-		       "intact",
-		       records);
+	return verify_finding(
+		v, VERIFY_OPEN,
+		"not sealed: still running, crashed or cut; all %llu records there are "
+		"intact",
+		records);
 }
 
 static void tell_progress(struct verify *v, uint64_t done, bool always)
@@ -122,6 +104,7 @@ static int check_seal(struct verify *v, uint64_t off)
 	const struct seal *s = &v->seal;
 	const struct manifest_info *m = &v->manifest;
 	uint8_t hash[STORE_HASH_LEN];
+	int r;
 
 	if (s->records != v->report->records || s->frames != v->report->frames ||
 	    s->segments != v->file.number || s->bytes != v->report->bytes)
@@ -130,28 +113,37 @@ static int check_seal(struct verify *v, uint64_t off)
 				  "hashes changed the bundle, and where cannot be told");
 	hash_to_hex(v->report->head, v->head);
 	if (!v->has_manifest)
-		return finding(v, VERIFY_ALTERED,
-			       "altered: the bundle is sealed, but its manifest.json is missing");
+		return verify_finding(
+			v, VERIFY_ALTERED,
+			"altered: the bundle is sealed, but its manifest.json is missing");
 	if (chain_hash(v->chain, hash, v->manifest_text.p, v->manifest_text.n, NULL, 0) < 0)
 		return -EIO;
 	if (s->manifest_len != v->manifest_text.n || memcmp(hash, s->manifest_hash, sizeof(hash)))
-		return finding(v, VERIFY_ALTERED,
-			       "altered: manifest.json is not the one that was sealed; the records "
-			       "are");
+		return verify_finding(
+			v, VERIFY_ALTERED,
+			"altered: manifest.json is not the one that was sealed; the records "
+			"are");
 	if (!v->manifest_readable || !m->sealed || m->records != s->records ||
 	    m->frames != s->frames || m->gaps != s->gaps || m->bytes != s->bytes ||
 	    m->segments != s->segments || strcmp(m->session, v->report->session) != 0 ||
 	    strcmp(m->head, v->report->head) != 0)
-		return finding(v, VERIFY_ALTERED,
-			       "altered: manifest.json and the records contradict each other");
+		return verify_finding(
+			v, VERIFY_ALTERED,
+			"altered: manifest.json and the records contradict each other");
 	v->report->gaps = s->gaps;
+	r = verify_log_end(v);
+	if (r != WALK_ON)
+		return r;
 	if (s->gaps)
-		return finding(v, VERIFY_GAPS,
+		verify_finding(v, VERIFY_GAPS,
 			       "intact and sealed: %llu records; %llu events were lost while "
 			       "recording, as the records say",
 			       (unsigned long long)s->records, (unsigned long long)s->gaps);
-	return finding(v, VERIFY_OK, "intact and sealed: %llu records, no gaps",
-		       (unsigned long long)s->records);
+	else
+		verify_finding(v, VERIFY_OK, "intact and sealed: %llu records, no gaps",
+			       (unsigned long long)s->records);
+	verify_log_signer(v);
+	return WALK_STOP;
 }
 
 static const char *check_records(struct verify *v, const struct frame *f)
@@ -161,7 +153,7 @@ static const char *check_records(struct verify *v, const struct frame *f)
 
 	if (frame_unpack(&v->unpacker, f, &raw) < 0)
 		return "the frame does not decompress to its size";
-	n = chain_records(v->chain, v->head, NULL, raw, f->h.raw_len);
+	n = chain_records(v->chain, v->head, v->tree, raw, f->h.raw_len);
 	if (n == -EBADMSG || (n >= 0 && n != f->h.n))
 		return "the frame's records do not fit into it";
 	if (n < 0)
@@ -235,6 +227,9 @@ static int walk_frames(struct verify *v, bool last)
 		if (why)
 			return altered_at(v, off, why);
 		off = frame_end(&f);
+		r = verify_log_reached(v, off);
+		if (r != WALK_ON)
+			return r;
 	}
 	if (v->sealed && !last)
 		return altered_at(v, off, "a segment was added behind the seal");
@@ -268,9 +263,9 @@ static int walk_segment(struct verify *v, unsigned number)
 	r = segment_file_open(&v->file, v->dirfd, number, O_RDONLY);
 	if (r == -ENOENT || r == -ELOOP || r == -EMEDIUMTYPE) {
 		v->report->first_bad = v->next_seq;
-		return finding(v, VERIFY_ALTERED, "altered: events.%04u.seg %s", number,
-			       r == -ENOENT ? "is missing, though later segments are there"
-					    : "is no regular file");
+		return verify_finding(v, VERIFY_ALTERED, "altered: events.%04u.seg %s", number,
+				      r == -ENOENT ? "is missing, though later segments are there"
+						   : "is no regular file");
 	}
 	if (r < 0)
 		return r;
@@ -294,7 +289,9 @@ static int walk_segment(struct verify *v, unsigned number)
 	if (segment_file_get(&v->file, 0, SEGMENT_HEADER_LEN, &bytes) != SEGMENT_HEADER_LEN ||
 	    chain_hash(v->chain, v->link, bytes, SEGMENT_HEADER_LEN, NULL, 0) < 0)
 		return -EIO;
-	r = walk_frames(v, last);
+	r = verify_log_reached(v, SEGMENT_HEADER_LEN);
+	if (r == WALK_ON)
+		r = walk_frames(v, last);
 	hash_to_hex(v->report->head, v->head);
 	return r;
 }
@@ -342,13 +339,17 @@ static int verify_run(struct verify *v, struct err *err)
 			       "no session bundle: neither events.0001.seg nor "
 			       "manifest.json is there");
 	if (v->list.foreign[0])
-		return finding(v, VERIFY_ALTERED, "altered: the file '%s' is none of the bundle's",
-			       v->list.foreign);
+		return verify_finding(v, VERIFY_ALTERED,
+				      "altered: the file '%s' is none of the bundle's",
+				      v->list.foreign);
 	if (v->list.max == 0)
-		return finding(v,
-			       v->manifest_readable && !v->manifest.sealed ? VERIFY_OPEN
-									   : VERIFY_ALTERED,
-			       "all segments are missing, only manifest.json is there");
+		return verify_finding(v,
+				      v->manifest_readable && !v->manifest.sealed ? VERIFY_OPEN
+										  : VERIFY_ALTERED,
+				      "all segments are missing, only manifest.json is there");
+	r = verify_log_open(v, err);
+	if (r != WALK_ON)
+		return r < 0 ? r : 0;
 	r = chain_new(&v->chain);
 	if (r < 0)
 		return err_set(err, r, "verify: %m");
@@ -364,14 +365,17 @@ static int verify_run(struct verify *v, struct err *err)
 	return 0;
 }
 
-int store_verify(int dirfd, struct verify_report *ret, verify_progress_fn fn, void *arg,
-		 struct err *err)
+int store_verify_signed(int dirfd, const struct verify_options *opt, struct verify_report *ret,
+			verify_progress_fn fn, void *arg, struct err *err)
 {
+	static const struct verify_options none;
 	struct verify_report report = { 0 };
 	struct verify v = {
 		.dirfd = dirfd,
 		.report = &report,
 		.file = SEGMENT_FILE_NONE,
+		.log = CHECKPOINT_FILE_NONE,
+		.opt = opt ? opt : &none,
 		.next_seq = 1,
 		.fn = fn,
 		.arg = arg,
@@ -380,11 +384,19 @@ int store_verify(int dirfd, struct verify_report *ret, verify_progress_fn fn, vo
 
 	r = verify_run(&v, err);
 	segment_file_close(&v.file);
+	checkpoint_file_close(&v.log);
 	unpacker_done(&v.unpacker);
 	chain_free(v.chain);
 	buf_done(&v.manifest_text);
+	free(v.tree);
 	if (r < 0)
 		return r;
 	*ret = report;
 	return 0;
+}
+
+int store_verify(int dirfd, struct verify_report *ret, verify_progress_fn fn, void *arg,
+		 struct err *err)
+{
+	return store_verify_signed(dirfd, NULL, ret, fn, arg, err);
 }

@@ -28,6 +28,7 @@
 struct bundle {
 	char path[64];
 	int fd;
+	int keys_fd; /* 0: not signed */
 };
 
 static inline struct bundle bundle_new(void)
@@ -87,7 +88,9 @@ static inline struct journal *create(struct bundle *b, uint64_t segment_max)
 	struct journal_options opt = { .session = TEST_SESSION,
 				       .tool = "warder test",
 				       .segment_max = segment_max,
-				       .no_sync = true };
+				       .no_sync = true,
+				       .sign = b->keys_fd > 0,
+				       .keys_dirfd = b->keys_fd };
 	struct journal *j = NULL;
 	struct err err = { 0 };
 

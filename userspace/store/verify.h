@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of store_verify, shared by verify.c (frames, seal, manifest) and verify_log.c (signatures). */
+#ifndef WARDER_STORE_VERIFY_H
+#define WARDER_STORE_VERIFY_H
+
+#include "userspace/store/chain.h"
+#include "userspace/store/manifest.h"
+#include "userspace/store/merkle.h"
+#include "userspace/store/segment.h"
+#include "userspace/store/signer.h"
+
+enum walk {
+	WALK_ON = 0,
+	WALK_STOP = 1, /* a finding is in the report; the rest is not looked at */
+};
+
+struct verify {
+	int dirfd;
+	struct verify_report *report;
+	struct segment_list list;
+	struct segment_file file;
+	struct unpacker unpacker;
+	struct chain *chain;
+
+	struct buf manifest_text;
+	bool has_manifest, manifest_readable;
+	struct manifest_info manifest;
+	uint64_t bytes_on_disk; /* of all segments, when we began */
+
+	uint8_t link[STORE_HASH_LEN], head[STORE_HASH_LEN];
+	uint64_t next_seq;
+	bool sealed;
+	struct seal seal;
+
+	const struct verify_options *opt;
+	struct checkpoint_file log; /* fd -1: the bundle is not signed */
+	struct merkle *tree;	    /* only when it is */
+	uint64_t signed_seq;	    /* covered by the last checkpoint that was good */
+
+	verify_progress_fn fn;
+	void *arg;
+	uint64_t told;
+};
+
+/* Put the result into the report. Returns WALK_STOP. */
+int verify_finding(struct verify *v, enum verify_state state, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* All four: enum walk, or -errno. */
+int verify_log_open(struct verify *v, struct err *err);
+/* All that was signed about the point that the walk has reached, `off` in its segment. */
+int verify_log_reached(struct verify *v, uint64_t off);
+/* At the end of a sealed bundle: the last signature is about the seal, and nothing follows it. */
+int verify_log_end(struct verify *v);
+/* Who signed, behind the sentence of a good bundle. */
+void verify_log_signer(struct verify *v);
+
+#endif
