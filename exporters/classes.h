@@ -8,5 +8,9 @@
 extern const struct exporter_class file_exporter;
 extern const struct exporter_class kafka_exporter;
 extern const struct exporter_class syslog_exporter;
+extern const struct exporter_class splunk_exporter;
+extern const struct exporter_class elastic_exporter;
+extern const struct exporter_class webhook_exporter;
+extern const struct exporter_class otlp_exporter;
 
 #endif

@@ -16,4 +16,7 @@
  * looked at. */
 int record_scan(struct export_record *rec, struct str json);
 
+/* The record's time in ns since 1970, 0 when it has none that we wrote. */
+uint64_t record_time_ns(const struct export_record *rec);
+
 #endif

@@ -17,10 +17,8 @@
 #define CONFIG_SECRET_MAX (64 * 1024)
 
 const struct exporter_class *const exporter_classes[] = {
-	&file_exporter,
-	&kafka_exporter,
-	&syslog_exporter,
-	NULL,
+	&file_exporter,	   &kafka_exporter,   &syslog_exporter, &splunk_exporter,
+	&elastic_exporter, &webhook_exporter, &otlp_exporter,	NULL,
 };
 
 static const struct exporter_class *find_class(const char *name, struct err *err)

@@ -112,6 +112,24 @@ static void test_bounded(void **state)
 	free(copy);
 }
 
+static void test_time(void **state)
+{
+	struct export_record rec = { .time = STR("2026-01-31T12:34:56.123456789Z") };
+
+	(void)state;
+	assert_true(record_time_ns(&rec) == 1769862896123456789ull);
+	rec.time = STR("1970-01-01T00:00:01Z");
+	assert_true(record_time_ns(&rec) == 1000000000ull);
+	rec.time = STR("1970-01-01T00:00:00.5Z");
+	assert_true(record_time_ns(&rec) == 500000000ull);
+	rec.time = STR("yyyy-01-31T12:34:56Z");
+	assert_true(record_time_ns(&rec) == 0);
+	rec.time = STR("2026-01-31T12:34:56+02:00");
+	assert_true(record_time_ns(&rec) == 0);
+	rec.time.n = 0;
+	assert_true(record_time_ns(&rec) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +137,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_values),
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

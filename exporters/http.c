@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/http.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporters/record.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/option.h"
+
+#define HTTP_POLL_MS 20 /* while a request runs: for libcurl's own timers */
+
+static void set_text(struct http_sink *s, const char *text)
+{
+	size_t n = 0;
+
+	/* Answers of strangers: one line, printable. */
+	for (; text[n] && n < sizeof(s->text) - 1; n++)
+		s->text[n] = (unsigned char)text[n] < 32 || text[n] == 127 ? ' ' : text[n];
+	s->text[n] = 0;
+}
+
+/* ---- the window of records ---- */
+
+static struct str item_json(const struct http_sink *s, size_t i)
+{
+	return (struct str){ s->store.p + s->items[i].at, s->items[i].n };
+}
+
+/* Items done at the front leave; what they mean for the cursor. */
+static void drop_done(struct http_sink *s)
+{
+	size_t n = 0, bytes;
+
+	while (n < s->items_n && s->items[n].done)
+		n++;
+	if (!n)
+		return;
+	s->acked = s->items[n - 1].seq;
+	bytes = n < s->items_n ? s->items[n].at : s->store.n;
+	buf_consume(&s->store, bytes);
+	s->items_n -= n;
+	memmove(s->items, s->items + n, s->items_n * sizeof(*s->items));
+	for (size_t i = 0; i < s->items_n; i++)
+		s->items[i].at -= bytes;
+}
+
+/* Index of the k-th record of the request. */
+static size_t nth_sent(const struct http_sink *s, size_t k)
+{
+	size_t i = 0;
+
+	for (; i < s->sent_n; i++)
+		if (!s->items[i].done && !k--)
+			break;
+	return i;
+}
+
+size_t http_request_size(const struct http_sink *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->sent_n; i++)
+		n += !s->items[i].done;
+	return n;
+}
+
+void http_item_done(struct http_sink *s, size_t i)
+{
+	if (i < s->sent_n)
+		s->items[i].done = true;
+}
+
+void http_item_refused(struct http_sink *s, size_t i, const char *why)
+{
+	if (i >= s->sent_n || s->items[i].done)
+		return;
+	if (s->host && s->host->dead_letter)
+		s->host->dead_letter(s->host->arg, s->items[i].seq, item_json(s, i), why);
+	s->items[i].done = true;
+}
+
+enum export_result http_write(struct exporter *x, const struct export_record *rec)
+{
+	struct http_sink *s = (struct http_sink *)x;
+
+	if (rec->json.n > HTTP_WINDOW_BYTES) {
+		x->why = "larger than a request may be";
+		return EXPORT_POISON;
+	}
+	if (s->items_n == HTTP_WINDOW || s->store.n + rec->json.n > HTTP_WINDOW_BYTES ||
+	    buf_add(&s->store, rec->json.p, rec->json.n) < 0)
+		return EXPORT_FULL;
+	s->items[s->items_n++] = (struct http_item){ .seq = rec->seq,
+						     .at = s->store.n - rec->json.n,
+						     .n = rec->json.n };
+	return EXPORT_OK;
+}
+
+/* ---- requests ---- */
+
+static void pause_sink(struct http_sink *s, uint64_t at_least_ms)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), quarter, ns;
+
+	s->retry_ns = s->retry_ns ? MIN(s->retry_ns * 2, HTTP_RETRY_MAX_NS) : HTTP_RETRY_MIN_NS;
+	quarter = s->retry_ns / 4;
+	/* The low bits of the clock spread senders that were told off together. */
+	ns = s->retry_ns - quarter + now % (2 * quarter);
+	s->retry_at = now + MAX(ns, at_least_ms * NSEC_PER_MSEC);
+}
+
+static void start_request(struct http_sink *s)
+{
+	const struct http_flavour *f = s->flavour;
+	size_t records = 0;
+	const char *extra;
+
+	buf_reset(&s->body);
+	if (f->begin)
+		f->begin(s, &s->body);
+	for (s->sent_n = 0; s->sent_n < s->items_n && records < s->batch_max; s->sent_n++) {
+		const struct http_item *it = &s->items[s->sent_n];
+		struct export_record rec = { .seq = it->seq };
+
+		if (it->done)
+			continue;
+		if (records && s->body.n + it->n > HTTP_BATCH_BYTES)
+			break;
+		record_scan(&rec, item_json(s, s->sent_n)); /* it was one when it was taken */
+		f->add(s, &s->body, &rec, !records);
+		records++;
+	}
+	if (f->end)
+		f->end(s, &s->body);
+	extra = f->sign ? f->sign(s, (struct str){ s->body.p, s->body.n }) : NULL;
+	if (s->body.failed ||
+	    http_client_post(s->client, (struct str){ s->body.p, s->body.n }, extra) < 0) {
+		set_text(s, "out of memory for a request");
+		pause_sink(s, 0);
+	}
+}
+
+static void taken(struct http_sink *s)
+{
+	for (size_t i = 0; i < s->sent_n; i++)
+		s->items[i].done = true;
+	s->batch_max = MIN(s->batch_max * 2, (size_t)HTTP_WINDOW);
+	s->retry_ns = 0;
+	s->retry_at = 0;
+	s->text[0] = 0;
+}
+
+/* One bad record spoils its batch: halve until it is alone. */
+static void refused(struct http_sink *s, const char *why)
+{
+	size_t n = http_request_size(s);
+
+	if (n <= 1) {
+		http_item_refused(s, nth_sent(s, 0), why);
+		s->batch_max = 2;
+		return;
+	}
+	s->batch_max = n / 2;
+	set_text(s, why);
+}
+
+static enum http_verdict judge(struct http_sink *s, const struct http_answer *a, char why[256])
+{
+	struct str body = a->body;
+
+	if (!a->status) {
+		snprintf(why, 256, "%.250s", a->error);
+		return HTTP_RETRY;
+	}
+	if (a->status / 100 == 2)
+		return s->flavour->judge ? s->flavour->judge(s, a, why) : HTTP_TAKEN;
+	snprintf(why, 256, "HTTP status %d: %.*s", a->status, (int)MIN(body.n, (size_t)150),
+		 body.n ? body.p : "");
+	switch (a->status) {
+	case 408:
+	case 425:
+	case 429:
+		return HTTP_RETRY;
+	case 401:
+	case 402:
+	case 403:
+	case 404:
+	case 405:
+	case 407:
+	case 415: /* a body that the other side cannot read at all, packed perhaps */
+		return HTTP_CONFIG;
+	default:
+		if (a->status / 100 == 4)
+			return HTTP_REFUSED;
+		return a->status / 100 == 5 ? HTTP_RETRY : HTTP_CONFIG;
+	}
+}
+
+static void finish_request(struct http_sink *s, const struct http_answer *a)
+{
+	char why[256] = "";
+
+	switch (judge(s, a, why)) {
+	case HTTP_TAKEN:
+		taken(s);
+		break;
+	case HTTP_REFUSED:
+		refused(s, why);
+		break;
+	case HTTP_CONFIG:
+	case HTTP_RETRY:
+		set_text(s, why);
+		pause_sink(s, a->retry_after_ms);
+		break;
+	}
+	s->sent_n = 0;
+	drop_done(s);
+}
+
+uint64_t http_poll(struct exporter *x, int timeout_ms)
+{
+	struct http_sink *s = (struct http_sink *)x;
+	struct http_answer answer;
+	uint64_t now;
+
+	(void)timeout_ms;
+	if (http_client_poll(s->client, &answer))
+		finish_request(s, &answer);
+	now = clock_ns(CLOCK_MONOTONIC);
+	if (!http_client_is_busy(s->client) && s->items_n && now >= s->retry_at)
+		start_request(s);
+	x->fd = http_client_fd(s->client, &x->fd_events);
+	if (http_client_is_busy(s->client))
+		x->poll_in_ms = HTTP_POLL_MS;
+	else if (s->items_n)
+		x->poll_in_ms = (int)((MAX(s->retry_at, now) - now) / NSEC_PER_MSEC) + 1;
+	else
+		x->poll_in_ms = 0;
+	return s->acked;
+}
+
+const char *http_status(const struct exporter *x)
+{
+	return ((const struct http_sink *)x)->text;
+}
+
+void http_close(struct exporter *x)
+{
+	struct http_sink *s = (struct http_sink *)x;
+
+	http_client_free(s->client);
+	buf_done(&s->store);
+	buf_done(&s->body);
+	for (size_t i = 0; i < s->headers_n; i++) {
+		explicit_bzero(s->headers[i], strlen(s->headers[i]));
+		free(s->headers[i]);
+	}
+	free(s->index);
+	free(s->source);
+	if (s->secret)
+		explicit_bzero(s->secret, strlen(s->secret));
+	free(s->secret);
+	free(s);
+}
+
+/* ---- set-up ---- */
+
+const char *http_given(const struct exporter_config *cfg, const char *key)
+{
+	const char *v = exporter_config_get(cfg, key);
+
+	return v && *v ? v : NULL;
+}
+
+int http_add_header(struct http_sink *s, struct err *err, const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0 || s->headers_n >= HTTP_HEADERS_MAX - 1) {
+		free(n < 0 ? NULL : text);
+		return err_set(err, E2BIG, "too many headers");
+	}
+	s->headers[s->headers_n++] = text;
+	if (strpbrk(text, "\r\n"))
+		return err_set(err, EINVAL, "header '%.20s...': holds a line end", text);
+	return 0;
+}
+
+static int yes_no(const struct exporter_config *cfg, const char *key, bool *ret, struct err *err)
+{
+	const char *v = exporter_config_get(cfg, key);
+
+	if (strcmp(v, "yes") && strcmp(v, "no"))
+		return err_set(err, EINVAL, "property '%s': '%s' is not yes or no", key, v);
+	*ret = !strcmp(v, "yes");
+	return 0;
+}
+
+/* The URL, with the flavour's path when it has none. */
+static int full_url(const struct http_sink *s, const char *url, char *ret, size_t size,
+		    struct err *err)
+{
+	const char *host = strstr(url, "://"), *path;
+	int n;
+
+	if (!host || (strncmp(url, "http://", 7) && strncmp(url, "https://", 8)) || !host[3])
+		return err_set(err, EINVAL, "URL '%s': expected https://HOST[:PORT][/PATH]", url);
+	path = strchr(host + 3, '/');
+	if (path && path[1])
+		n = snprintf(ret, size, "%s", url);
+	else
+		n = snprintf(ret, size, "%.*s%s%s", (int)(path ? path - url : (int)strlen(url)),
+			     url, s->flavour->default_path, s->index ? s->index : "");
+	return (size_t)n < size ? 0 : err_set(err, ENAMETOOLONG, "URL '%.60s...' is too long", url);
+}
+
+static int set_up(struct http_sink *s, const struct exporter_config *cfg, struct err *err)
+{
+	const char *timeout = exporter_config_get(cfg, "timeout"), *header;
+	struct http_options opt = { 0 };
+	uint64_t timeout_ns;
+	char url[2048];
+	bool verify;
+	int r;
+
+	r = http_add_header(s, err, "Content-Type: %s", s->flavour->content_type);
+	if (r == 0 && s->flavour->set_up)
+		r = s->flavour->set_up(s, cfg, err);
+	header = http_given(cfg, "header");
+	if (r == 0 && header)
+		r = strchr(header, ':')
+			    ? http_add_header(s, err, "%s", header)
+			    : err_set(err, EINVAL, "property 'header': expected 'Name: value'");
+	if (r == 0)
+		r = yes_no(cfg, "verify", &verify, err);
+	if (r == 0)
+		r = yes_no(cfg, "gzip", &opt.gzip, err);
+	if (r == 0 && (parse_duration_ns(timeout, &timeout_ns) < 0 || timeout_ns < NSEC_PER_MSEC))
+		r = err_set(err, EINVAL, "property 'timeout': '%s' is no duration such as 30s",
+			    timeout);
+	if (r == 0)
+		r = full_url(s, exporter_config_get(cfg, "url"), url, sizeof(url), err);
+	if (r < 0)
+		return r;
+	opt.url = url;
+	opt.insecure = !verify;
+	opt.timeout_ms = timeout_ns / NSEC_PER_MSEC;
+	opt.ca = http_given(cfg, "ca");
+	opt.cert = http_given(cfg, "cert");
+	opt.key = http_given(cfg, "key");
+	opt.proxy = http_given(cfg, "proxy");
+	for (size_t i = 0; i < s->headers_n; i++)
+		opt.headers[i] = s->headers[i];
+	return http_client_new(&s->client, &opt, err);
+}
+
+int http_open(struct exporter **ret, const struct http_flavour *flavour,
+	      const struct exporter_config *cfg, struct err *err)
+{
+	struct http_sink *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, ENOMEM, "out of memory");
+	s->x.class = flavour->class;
+	s->flavour = flavour;
+	s->host = cfg->host;
+	s->batch_max = HTTP_WINDOW;
+	buf_init(&s->store, HTTP_WINDOW_BYTES);
+	/* Escaped a second time inside a JSON string, a record at most doubles and then some. */
+	buf_init(&s->body, HTTP_BATCH_BYTES + 3 * HTTP_WINDOW_BYTES);
+	r = set_up(s, cfg, err);
+	if (r < 0) {
+		http_close(&s->x);
+		return r;
+	}
+	*ret = &s->x;
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all sinks that POST batches share. A flavour says how a batch is written and what an answer
+ * means; batching, retries and the hunt for a refused record are here. */
+#ifndef WARDER_EXPORTERS_HTTP_H
+#define WARDER_EXPORTERS_HTTP_H
+
+#include "exporters/exporter.h"
+#include "exporters/http_client.h"
+
+/* Records that wait for or are in a request. */
+#define HTTP_WINDOW	  4096
+#define HTTP_WINDOW_BYTES (8 << 20)
+#define HTTP_BATCH_BYTES  (1 << 20)
+#define HTTP_RETRY_MIN_NS 250000000ull
+#define HTTP_RETRY_MAX_NS 30000000000ull
+
+enum http_verdict {
+	HTTP_TAKEN,   /* all of the batch, or what http_item_done / _refused did not say */
+	HTTP_RETRY,   /* nothing, or only what http_item_done said: again after a pause */
+	HTTP_REFUSED, /* the batch holds something that will never be taken */
+	HTTP_CONFIG,  /* for the operator: again after a long pause */
+};
+
+struct http_sink;
+
+struct http_flavour {
+	const struct exporter_class *class;
+	const char *default_path; /* put behind a URL that has no path */
+	const char *content_type;
+	/* Headers for authentication etc., by http_add_header. May be NULL. */
+	int (*set_up)(struct http_sink *s, const struct exporter_config *cfg, struct err *err);
+	void (*begin)(struct http_sink *s, struct buf *body); /* may be NULL */
+	void (*add)(struct http_sink *s, struct buf *body, const struct export_record *rec,
+		    bool first);
+	void (*end)(struct http_sink *s, struct buf *body); /* may be NULL */
+	/* A 2xx answer. `why` (256 bytes) is for a person when it is not HTTP_TAKEN. */
+	enum http_verdict (*judge)(struct http_sink *s, const struct http_answer *a, char *why);
+	/* One more header for a body, or NULL. */
+	const char *(*sign)(struct http_sink *s, struct str body);
+};
+
+struct http_item {
+	uint64_t seq;
+	size_t at, n; /* in `store` */
+	bool done;
+};
+
+struct http_sink {
+	struct exporter x;
+	const struct http_flavour *flavour;
+	const struct exporter_host *host;
+	struct http_client *client;
+
+	struct buf store; /* records as they came */
+	struct http_item items[HTTP_WINDOW];
+	size_t items_n;
+	size_t sent_n; /* items of the request that runs, from the first; done ones are left out */
+	size_t batch_max; /* records in the next request: halved by refusals, doubled by success */
+	struct buf body;
+	uint64_t acked;
+	uint64_t retry_at, retry_ns;
+	char text[256];
+
+	char *headers[HTTP_HEADERS_MAX];
+	size_t headers_n;
+	char *index, *secret, *source; /* flavours' own */
+	char signature[128];
+};
+
+#define HTTP_PROPERTIES                                                                          \
+	{ "ca", "FILE", "", "CAs to trust (PEM); default: the system's", false },                \
+		{ "cert", "FILE", "", "our certificate (PEM)", false },                          \
+		{ "key", "FILE", "", "its key; default: in the same file", false },              \
+		{ "verify", "yes|no", "yes", "check the other side's certificate and name",      \
+		  false },                                                                       \
+		{ "proxy", "URL", "", "proxy; default: http_proxy, https_proxy, no_proxy",       \
+		  false },                                                                       \
+		{ "gzip", "yes|no", "yes", "pack request bodies", false },                       \
+		{ "timeout", "DURATION", "30s", "longest time a request may take", false },      \
+	{                                                                                        \
+		"header", "TEXT", "", "one more header, 'Name: value'; @FILE for secrets", false \
+	}
+
+int http_open(struct exporter **ret, const struct http_flavour *flavour,
+	      const struct exporter_config *cfg, struct err *err);
+enum export_result http_write(struct exporter *x, const struct export_record *rec);
+uint64_t http_poll(struct exporter *x, int timeout_ms);
+const char *http_status(const struct exporter *x);
+void http_close(struct exporter *x);
+
+#define HTTP_OPS .write = http_write, .poll = http_poll, .status = http_status, .close = http_close
+
+int http_add_header(struct http_sink *s, struct err *err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* For judge: the i-th record of the request was taken / will never be taken. */
+void http_item_done(struct http_sink *s, size_t i);
+void http_item_refused(struct http_sink *s, size_t i, const char *why);
+/* Records in the request. */
+size_t http_request_size(const struct http_sink *s);
+/* Non-empty value or NULL. */
+const char *http_given(const struct exporter_config *cfg, const char *key);
+
+#endif

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP sinks (splunk, elastic, webhook, otlp) against servers of our own that give every sort of answer.
+No real Splunk, Elasticsearch or collector is at hand: the fakes check what those check."""
+
+import base64
+import gzip
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from feed import Feed, Journal, read_json_lines  # noqa: E402
+from warder import TestCase, need, wait_for  # noqa: E402
+
+
+class Server:
+    """`answer(request)` returns (status, headers, body), or None to cut the connection."""
+
+    def __init__(self, answer, context=None, port=0):
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                outer.connections.append(self.connection)
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                self.body = body
+                with outer.lock:
+                    outer.requests += 1
+                    self.number = outer.requests
+                    reply = outer.answer(self)
+                if reply is None:
+                    self.close_connection = True
+                    return
+                status, headers, text = reply
+                text = text.encode()
+                self.answer_with(status, headers, text)
+
+            def answer_with(self, status, headers, text):
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                try:
+                    self.wfile.write(text)
+                except OSError:
+                    self.close_connection = True  # the sink was killed: its test knows
+
+            def log_message(self, *_):
+                pass
+
+        self.answer, self.requests, self.lock, self.connections = answer, 0, threading.Lock(), []
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.http.daemon_threads = True
+        if context:
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.port = self.http.server_address[1]
+        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
+        for c in self.connections:  # they are kept alive
+            try:
+                c.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class Http(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.journal = Journal(self.path("journal"), "S1")
+        self.got = []  # ids in order, as a well-behaved server took them
+
+    def server(self, answer, **kw):
+        s = Server(answer, **kw)
+        self.addCleanup(s.close)
+        return s
+
+    def feed(self, sink, server=None, *options, scheme="http", host="127.0.0.1"):
+        url = "%s://%s:%d" % (scheme, host, server.port) if server else ""
+        feed = Feed(self.journal.path, self.tmp, "S1", ",".join(("%s:%s" % (sink, url), "name=h") + options))
+        self.addCleanup(feed.kill)
+        return feed
+
+    def dead(self):
+        return read_json_lines(self.path("S1.h.dlq.jsonl"))
+
+    def with_text(self, feed, text):
+        return wait_for("status '%s'" % text, lambda: self.row_if(feed, text))
+
+    @staticmethod
+    def row_if(feed, text):
+        row = feed.status()
+        return row if text in row["text"] else None
+
+    def assertAllOnce(self):
+        self.assertEqual(self.got, self.journal.ids)
+
+    # ---- webhook: what all of them share ----
+
+    def hook(self, request):
+        self.got += [r["id"] for r in json.loads(request.body)]
+        return 204, {}, ""
+
+    def test_webhook(self):
+        seen = []
+
+        def answer(request):
+            seen.append((request.path, dict(request.headers), request.body))
+            return self.hook(request)
+
+        self.path("secret", "s3cret\n")
+        s = self.server(answer)
+        self.journal.add(5000)
+        self.feed("webhook", s, "secret=@" + self.path("secret"), "header=X-Mine: yes").drain()
+        self.assertAllOnce()
+        self.assertLess(s.requests, 20)  # batches
+        for path, headers, body in seen:
+            self.assertEqual(path, "/")
+            self.assertEqual(headers["X-Mine"], "yes")
+            self.assertEqual(headers["Content-Encoding"], "gzip")
+            t, v1 = (part.split("=")[1] for part in headers["X-Warder-Signature"].split(","))
+            self.assertEqual(v1, hmac.new(b"s3cret", t.encode() + b"." + body, hashlib.sha256).hexdigest())
+
+    def test_plain_bodies(self):
+        s = self.server(lambda r: (500, {}, "") if "Content-Encoding" in r.headers else self.hook(r))
+        self.journal.add(10)
+        self.feed("webhook", s, "gzip=no").drain()
+        self.assertAllOnce()
+
+    def test_answers_that_pass(self):
+        """Busy, broken, cut: again, in order, nothing twice, since nothing was taken."""
+        bad = [(429, {"Retry-After": "1"}, "slow down"), (503, {}, "<html>down</html>"), (500, {}, ""),
+               (408, {}, ""), None, (502, {}, "bad gateway")]
+        s = self.server(lambda r: bad.pop(0) if bad else self.hook(r))
+        self.journal.add(100)
+        feed = self.feed("webhook", s)
+        began = time.monotonic()
+        row = feed.drain()
+        self.assertGreater(time.monotonic() - began, 1)  # Retry-After was heeded
+        self.assertEqual((row["acked"], row["poison"]), (100, 0))
+        self.assertAllOnce()
+        self.assertGreaterEqual(s.requests, 7)
+
+    def test_status_says_why(self):
+        s = self.server(lambda r: (503, {}, "out to\x1b[31m lunch"))
+        self.journal.add(1)
+        feed = self.feed("webhook", s)
+        row = self.with_text(feed, "HTTP status 503: out to [31m lunch")
+        self.assertFalse(row["up"])
+        time.sleep(0.5)
+        n = s.requests
+        time.sleep(1)
+        self.assertLess(s.requests - n, 5)  # pauses grow
+        self.assertEqual(feed.stop()["acked"], 0)
+
+    def test_operator_must_mend(self):
+        """Wrong path, wrong rights, redirects: nothing is given up, nothing goes elsewhere."""
+        for status, headers in ((401, {}), (403, {}), (404, {}), (301, {"Location": "http://127.0.0.1:1/"})):
+            with self.subTest(status):
+                ok = []
+                self.got.clear()
+                s = self.server(lambda r: self.hook(r) if ok else (status, headers, "no"))
+                for name in os.listdir(self.tmp):
+                    if name.endswith(".cursor"):
+                        os.unlink(self.path(name))
+                self.journal.add(3)
+                feed = self.feed("webhook", s)
+                self.assertFalse(self.with_text(feed, "HTTP status %d" % status)["up"])
+                ok.append(True)
+                self.assertEqual(feed.drain()["poison"], 0)
+                self.assertAllOnce()
+                feed.stop()
+
+    def test_bad_records_are_found(self):
+        """400 for a batch that holds one of three: only those become dead letters."""
+        bad = {"S1-17", "S1-18", "S1-900"}
+
+        def answer(request):
+            ids = [r["id"] for r in json.loads(request.body)]
+            return (400, {}, "bad record") if bad & set(ids) else self.hook(request)
+
+        self.journal.add(1000)
+        row = self.feed("webhook", self.server(answer)).drain()
+        self.assertEqual(row["poison"], 3)
+        self.assertEqual({d["record"]["id"] for d in self.dead()}, bad)
+        self.assertIn("bad record", self.dead()[0]["why"])
+        self.assertEqual(self.got, [i for i in self.journal.ids if i not in bad])
+
+    def test_too_large(self):
+        """413 above 64 KiB: smaller batches; one record alone is too large."""
+        s = self.server(lambda r: (413, {}, "") if len(r.body) > 65536 else self.hook(r))
+        self.journal.add(500)
+        self.journal.add(1, pad=100000)
+        self.journal.add(500)
+        row = self.feed("webhook", s).drain()
+        self.assertEqual((row["poison"], row["acked"]), (1, 1001))
+        self.assertEqual(self.got, self.journal.ids[:500] + self.journal.ids[501:])
+
+    def test_server_comes_and_goes(self):
+        s = Server(self.hook)
+        self.journal.add(100)
+        feed = self.feed("webhook", s)
+        feed.drain()
+        s.close()
+        self.journal.add(100)
+        self.with_text(feed, "onnect")  # refused, or reset
+        again = self.server(self.hook, port=s.port)
+        self.assertTrue(feed.drain()["up"])
+        self.assertEqual(list(dict.fromkeys(self.got)), self.journal.ids)
+        self.assertGreater(again.requests, 0)
+
+    def test_slow_loris(self):
+        """An answer that never ends is cut by the timeout; the record comes again."""
+        slow = []
+
+        def answer(request):
+            if not slow:
+                slow.append(True)
+                request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                for _ in range(20):
+                    try:
+                        request.wfile.write(b"x")
+                        request.wfile.flush()
+                    except OSError:
+                        break
+                    time.sleep(0.1)
+                return None
+            return self.hook(request)
+
+        self.journal.add(5)
+        feed = self.feed("webhook", self.server(answer), "timeout=500ms")
+        feed.drain()
+        self.assertAllOnce()
+
+    def test_killed(self):
+        for _ in range(3):
+            self.journal.add(5000)
+            feed = self.feed("webhook", self.server(self.hook))
+            wait_for("some progress", lambda: feed.status()["acked"] % 5000)
+            feed.kill()
+        self.feed("webhook", self.server(self.hook)).drain()
+        self.assertEqual(list(dict.fromkeys(self.got)), self.journal.ids)
+
+    # ---- Splunk ----
+
+    def test_splunk(self):
+        events = []
+
+        def answer(request):
+            if request.headers["Authorization"] != "Splunk t0ken":
+                return 403, {}, '{"text":"Invalid token","code":4}'
+            if request.path != "/services/collector/event":
+                return 404, {}, ""
+            text, decode, at = request.body.decode(), json.JSONDecoder(), 0
+            while at < len(text):
+                event, at = decode.raw_decode(text, at)
+                events.append(event)
+            return 200, {}, '{"text":"Success","code":0}'
+
+        self.journal.add(1000)
+        s = self.server(answer)
+        self.feed("splunk", s, "token=t0ken", "index=sandboxes").drain()
+        self.assertEqual([e["event"]["id"] for e in events], self.journal.ids)
+        self.assertEqual({(e["source"], e["sourcetype"], e["index"], e["fields"]["session"]) for e in events},
+                         {("warder", "warder:event", "sandboxes", "S1")})
+        self.journal.add(1)
+        row = self.with_text(Feed(self.journal.path, self.tmp, "S1", "splunk:http://127.0.0.1:%d,token=x,name=bad"
+                                  % s.port), "Invalid token")
+        self.assertEqual(row["acked"], 0)
+
+    def test_splunk_html_instead(self):
+        """A login page with status 200 is not an acknowledgement."""
+        ok = []
+        s = self.server(lambda r: (200, {}, '{"text":"Success","code":0}' if ok else "<html>Please log in"))
+        self.journal.add(5)
+        feed = self.feed("splunk", s, "token=t")
+        self.assertEqual(self.with_text(feed, "not an answer of Splunk")["acked"], 0)
+        ok.append(True)
+        self.assertEqual(feed.drain()["acked"], 5)
+
+    # ---- Elasticsearch ----
+
+    def elastic(self, request, status_of):
+        lines = request.body.decode().split("\n")
+        self.assertEqual(lines.pop(), "")  # the final line end that _bulk insists on
+        items = []
+        for action, doc in zip(lines[::2], lines[1::2]):
+            action, doc = json.loads(action), json.loads(doc)
+            self.assertEqual(list(action), ["create"])  # all that data streams take
+            self.assertIn("@timestamp", doc)
+            self.assertEqual(action["create"]["_id"], doc["id"])
+            status = status_of(doc["id"])
+            item = {"_index": "x", "_id": doc["id"], "status": status}
+            if status >= 300:
+                item["error"] = {"type": "some_exception", "reason": "because \"x\" {["}
+            items.append({"create": item})
+        errors = any(i["create"]["status"] >= 300 for i in items)
+        return 200, {}, json.dumps({"took": 3, "errors": errors, "items": items})
+
+    def test_elastic(self):
+        """Items one by one: 409 is done, 429 comes again, 400 is a dead letter."""
+        stored, tried = {}, {}
+
+        def status_of(id):
+            n = int(id[3:])
+            tried[id] = tried.get(id, 0) + 1
+            if id in stored or n % 50 == 1:
+                stored[id] = True
+                return 409
+            if n % 50 == 2 and tried[id] < 3:
+                return 429
+            if n % 50 == 3:
+                return 400
+            stored[id] = True
+            return 201
+
+        paths = []
+
+        def answer(request):
+            paths.append((request.path, request.headers["Authorization"]))
+            return self.elastic(request, status_of)
+
+        self.journal.add(2000)
+        row = self.feed("elastic", self.server(answer), "api-key=abc").drain()
+        self.assertEqual((row["poison"], row["acked"]), (40, 2000))
+        self.assertEqual(set(paths), {("/logs-warder-default/_bulk", "ApiKey abc")})
+        self.assertEqual({int(d["record"]["id"][3:]) % 50 for d in self.dead()}, {3})
+        self.assertIn("some_exception", self.dead()[0]["why"])
+        self.assertEqual(set(stored) | {d["record"]["id"] for d in self.dead()}, set(self.journal.ids))
+        # only the items that were told to come again did
+        self.assertEqual({n for id, n in tried.items() if int(id[3:]) % 50 != 2}, {1})
+
+    def test_elastic_basic_and_cut_answer(self):
+        auth, cut = [], [True]
+
+        def answer(request):
+            auth.append(request.headers["Authorization"])
+            status, headers, text = self.elastic(request, lambda id: 201)
+            if cut:
+                cut.pop()
+                return status, headers, text.replace('"errors": false', '"errors": true')[:-200]
+            return status, headers, text
+
+        self.journal.add(20)
+        self.feed("elastic", self.server(answer), "user=u", "password=p,w", "index=i").drain()
+        self.assertEqual(set(auth), {"Basic " + base64.b64encode(b"u:p,w").decode()})
+
+    # ---- OTLP ----
+
+    def test_otlp(self):
+        bad = {"S1-7"}
+
+        def answer(request):
+            records = json.loads(request.body)["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+            ids = []
+            for r in records:
+                self.assertTrue(r["timeUnixNano"].isdigit())
+                inner = json.loads(r["body"]["stringValue"])
+                attributes = {a["key"]: a["value"]["stringValue"] for a in r["attributes"]}
+                self.assertEqual(attributes["warder.id"], inner["id"])
+                ids.append((inner["id"], r["severityText"]))
+            rejected = [i for i, _ in ids if i in bad]
+            if rejected:
+                return 200, {}, json.dumps({"partialSuccess": {"rejectedLogRecords": str(len(rejected)),
+                                                               "errorMessage": "no"}})
+            self.got += ids
+            return 200, {}, "{}"
+
+        self.journal.add(100)
+        self.journal.add(1, kind="escape")
+        s = self.server(answer)
+        row = self.feed("otlp", s).drain()
+        self.assertEqual(row["poison"], 1)
+        self.assertEqual([i for i, _ in self.got], [i for i in self.journal.ids if i not in bad])
+        self.assertEqual(self.got[-1][1], "FATAL")
+
+    # ---- TLS ----
+
+    def certificate(self, *options):
+        need("openssl")
+        key, cert = self.path("key.pem"), self.path("cert.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                        "-nodes", "-keyout", key, "-out", cert, "-subj", "/CN=x", *options],
+                       check=True, capture_output=True, timeout=60)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+        return context, cert
+
+    def test_tls(self):
+        context, cert = self.certificate("-addext", "subjectAltName=DNS:localhost")
+        s = self.server(self.hook, context=context)
+        self.journal.add(50)
+        refused = self.feed("webhook", s, scheme="https", host="localhost")
+        self.assertFalse(self.with_text(refused, "certificate")["up"])
+        self.assertEqual(refused.stop()["acked"], 0)
+        wrong = self.feed("webhook", s, "ca=" + cert, scheme="https")  # 127.0.0.1 is not in it
+        self.assertEqual(self.with_text(wrong, "SSL: ")["acked"], 0)
+        wrong.stop()
+        self.assertEqual(self.got, [])
+        self.feed("webhook", s, "ca=" + cert, scheme="https", host="localhost").drain()
+        self.assertAllOnce()
+
+    # ---- settings ----
+
+    def test_bad_settings(self):
+        for sink, words in (
+                ("webhook:ftp://h/", ("ftp://h/", "https://HOST")),
+                ("webhook:https://", ("https://",)),
+                ("webhook:http://h,gzip=maybe", ("gzip", "maybe")),
+                ("webhook:http://h,timeout=never", ("timeout", "never")),
+                ("webhook:http://h,header=nonsense", ("header",)),
+                ("webhook:http://h,ca=/nonexistent", ("CA file", "/nonexistent")),
+                ("splunk:http://h", ("token", "must be given")),
+                ("elastic:http://h,index=a/b", ("index", "a/b")),
+                ("elastik:http://h", ("did you mean 'elastic'",))):
+            done = subprocess.run(Feed.argv(self.journal.path, self.tmp, "S1", sink), capture_output=True,
+                                  text=True, timeout=60, input="end\n")
+            self.assertEqual(done.returncode, 2, sink)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            for word in words:
+                self.assertIn(word, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
