@@ -11,6 +11,9 @@ struct sandbox;
 struct backend {
 	const char *name;
 	const char *what; /* one line for a person */
+	/* The cgroup exists and something else may be done before the start: begin what takes long.
+	 * May be NULL. */
+	void (*prepare)(struct sandbox *s);
 	/* Everything up to the payload's exec; s->cgroup exists. On failure nothing of its own is
 	 * left, and the result is that of sandbox_start. */
 	int (*start)(struct sandbox *s, const int stdio[3], struct err *err);

@@ -14,6 +14,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/init/frame.h"
+#include "runtime/netns.h"
 #include "runtime/sandbox_priv.h"
 #include "runtime/seccomp.h"
 #include "runtime/setup.h"
@@ -150,6 +151,8 @@ static void setup_close(struct setup *t)
 			close(t->ids[i]);
 	if (t->config >= 0)
 		close(t->config);
+	if (t->netns >= 0)
+		close(t->netns);
 }
 
 /* The frame if it is one; -EAGAIN for junk, -EPIPE at the end. */
@@ -270,7 +273,7 @@ static int clone_setup(struct sandbox *s, struct setup *t, struct err *err)
 	sigset_t all, old;
 	int e;
 
-	if (s->plan->net != SANDBOX_NET_HOST)
+	if (s->plan->net != SANDBOX_NET_HOST && t->netns < 0)
 		args.flags |= CLONE_NEWNET;
 	/* No handler of ours may run in the child. */
 	sigfillset(&all);
@@ -318,6 +321,15 @@ static void ns_done(struct sandbox *s)
 		close(take_fd(s->control));
 }
 
+/* A process that starts a second sandbox will start a third. */
+static void prepare_next(const struct sandbox_plan *p)
+{
+	static int before;
+
+	if (p->net == SANDBOX_NET_NONE && __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
+		netns_prepare();
+}
+
 static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 {
 	int pair[2], r;
@@ -326,6 +338,7 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		.host_id = s->host_id,
 		.config = -1,
 		.leaf = s->cgroup.leaf,
+		.netns = -1,
 		.stdio = { stdio[0], stdio[1], stdio[2] },
 		.proc = -1,
 	};
@@ -344,6 +357,8 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 	}
 	s->control = pair[0];
 	t.control = pair[1];
+	if (s->plan->net == SANDBOX_NET_NONE)
+		t.netns = netns_take();
 	for (int i = 0; i < 3; i++)
 		give_pipe(stdio[i], s->host_id);
 	r = clone_setup(s, &t, err);
@@ -353,6 +368,7 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		r = oom_score(s, err);
 	if (r == 0)
 		r = follow_setup(s, err);
+	prepare_next(s->plan);
 	if (!s->exec_failed && (r == -ENOENT || r == -EACCES || r == -ENOEXEC))
 		return -EIO; /* those numbers are the command's; the text has the true one */
 	return r;
@@ -362,6 +378,7 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 static void take_exit(struct sandbox *s, const struct init_frame *f)
 {
 	s->ended = true;
+	s->alone = f->alone != 0;
 	if (f->signal > 0 && f->signal < NSIG) {
 		s->exit_signal = f->signal;
 		s->exit_code = 128 + f->signal;
@@ -393,9 +410,16 @@ static int ns_signal(struct sandbox *s, int sig)
 	return frame_send(s, FRAME_SIGNAL, sig);
 }
 
+static void ns_prepare(struct sandbox *s)
+{
+	if (s->plan->net == SANDBOX_NET_NONE)
+		netns_prepare();
+}
+
 const struct backend backend_ns = {
 	.name = "ns",
 	.what = "Linux namespaces, shared kernel",
+	.prepare = ns_prepare,
 	.start = ns_start,
 	.dispatch = ns_dispatch,
 	.signal = ns_signal,

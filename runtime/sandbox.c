@@ -3,6 +3,7 @@
 #include "runtime/sandbox_priv.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 DEFINE_AUTO(sandbox, sandbox_free)
 
 #define FREE_KILL_MS 5000
+#define LEADER_MS    50
 
 int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct err *err)
 {
@@ -32,6 +34,8 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	/* The kernel numbers cgroups in a circle and skips live ones, so this id is nobody else's
 	 * for as long as the leaf exists, and needs no book-keeping. */
 	s->host_id = PLAN_HOST_IDS + (uint32_t)(s->cgroup.id & PLAN_HOST_MASK);
+	if (plan->backend->prepare)
+		plan->backend->prepare(s);
 	*ret = take_ptr(s);
 	return 0;
 }
@@ -128,10 +132,20 @@ void sandbox_result(struct sandbox *s, struct sandbox_result *ret)
 	};
 }
 
+/* Init said that nobody else is left and is on its way out: it is quicker than a kill. */
+static void wait_leader(struct sandbox *s)
+{
+	struct pollfd pfd = { .fd = s->pidfd, .events = POLLIN };
+
+	if (s->alone && s->pidfd >= 0)
+		poll(&pfd, 1, LEADER_MS);
+}
+
 void sandbox_free(struct sandbox *s)
 {
 	if (!s)
 		return;
+	wait_leader(s);
 	cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
 	if (s->stage != STAGE_CREATED && s->stage != STAGE_DEAD)
 		s->plan->backend->done(s);

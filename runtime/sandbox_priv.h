@@ -19,6 +19,7 @@ struct sandbox {
 	pid_t pid;
 	bool exec_failed; /* the command, not the sandbox */
 	bool ended;	  /* the payload's end is known */
+	bool alone;	  /* and nothing else was left, as init says */
 	int exit_code, exit_signal;
 };
 

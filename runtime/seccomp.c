@@ -117,7 +117,7 @@ static const unsigned long ns_flags[] = { CLONE_NEWNS,	CLONE_NEWUTS, CLONE_NEWIP
 /* Families that a sandbox may open. NETLINK only for routes, which libc asks for interfaces. */
 static const int families_allowed[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
 
-#define FAMILY_MAX 64 /* above every known one; beyond, the kernel has none */
+#define FAMILY_MAX (AF_NETLINK + 1) /* all from here on are denied by one comparison */
 
 #define DENY SCMP_ACT_ERRNO(EPERM)
 
@@ -190,23 +190,14 @@ static int add_sockets(scmp_filter_ctx ctx)
 	return r;
 }
 
-/* 0 = Linux and 0xffffffff = ask may pass; anything else switches off randomisation or worse. One rule
- * may look at an argument once, so: some bit set while the highest is not, or the other way round. */
+/* Only asking (0xffffffff) may pass: whatever is set switches off randomisation or worse. */
 static int add_personality(scmp_filter_ctx ctx)
 {
-	const scmp_datum_t top = 1u << 31;
-	int r = 0;
+	struct scmp_arg_cmp below = arg_is(0, SCMP_CMP_LT, 0xffffffff, 0);
+	struct scmp_arg_cmp above = arg_is(0, SCMP_CMP_GT, 0xffffffff, 0);
+	int r = rule(ctx, DENY, "personality", 1, &below);
 
-	for (int bit = 0; r == 0 && bit < 31; bit++) {
-		scmp_datum_t b = 1u << bit;
-		struct scmp_arg_cmp set = arg_is(0, SCMP_CMP_MASKED_EQ, top | b, b);
-		struct scmp_arg_cmp clear = arg_is(0, SCMP_CMP_MASKED_EQ, top | b, top);
-
-		r = rule(ctx, DENY, "personality", 1, &set);
-		if (r == 0)
-			r = rule(ctx, DENY, "personality", 1, &clear);
-	}
-	return r;
+	return r < 0 ? r : rule(ctx, DENY, "personality", 1, &above);
 }
 
 /* Raw and ping sockets need no filter: the first a capability, the second a sysctl, both absent. */

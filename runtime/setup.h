@@ -13,6 +13,7 @@ struct setup {
 	uint32_t host_id;
 	int control;
 	int leaf;   /* the cgroup, whose lock is the launcher's alone */
+	int netns;  /* made ahead; -1 = made by clone3 */
 	int init;   /* memfd of init's program */
 	int config; /* memfd of struct init_config */
 	int stdio[3];

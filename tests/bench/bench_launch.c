@@ -58,9 +58,9 @@ static double ours(double *ret_ready)
 {
 	static unsigned n;
 	char session[64];
-	struct sandbox_plan *plan;
+	struct sandbox_plan *plan = NULL;
 	struct sandbox_spec spec;
-	struct sandbox *s;
+	struct sandbox *s = NULL;
 	struct err err = { 0 };
 	uint64_t t = clock_ns(CLOCK_MONOTONIC);
 

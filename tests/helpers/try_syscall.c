@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libs: -static
+// libs: -static -Wno-unused-command-line-argument
 /* Tries system calls from where it stands and prints "name result errno", one a line. The arguments can
  * do no harm even where nothing is denied, and are chosen so that a kernel without a filter answers
  * something else than EPERM wherever there is such a choice.
