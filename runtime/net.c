@@ -18,7 +18,7 @@ int setup_net(struct setup *s)
 		setup_at(s, "setns");
 		return setns(s->netns, CLONE_NEWNET) < 0 ? -errno : 0;
 	}
-	r = netns_configure(&what);
+	r = netns_configure(s->proc_sys, &what);
 	setup_at(s, what);
 	return r;
 }

@@ -15,14 +15,14 @@
 
 #include "userspace/base/auto.h"
 
-#define PORT_START "/proc/sys/net/ipv4/ip_unprivileged_port_start"
+#define PORT_START "net/ipv4/ip_unprivileged_port_start"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t maker;
 static bool making;
 static int made; /* by `maker`, valid once it is joined; -errno */
 
-int netns_configure(const char **ret_what)
+int netns_configure(int proc_sys, const char **ret_what)
 {
 	struct ifreq req = { .ifr_flags = IFF_UP | IFF_RUNNING };
 	auto_close int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -36,7 +36,7 @@ int netns_configure(const char **ret_what)
 		return -errno;
 	/* Privileged ports protect the host's own services, and there are none here. */
 	*ret_what = PORT_START;
-	fd = open(PORT_START, O_WRONLY | O_CLOEXEC);
+	fd = openat(proc_sys, PORT_START, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	return write(fd, "0", 1) == 1 ? 0 : -errno;
@@ -45,11 +45,12 @@ int netns_configure(const char **ret_what)
 /* The thread ends in the namespace that it made; only the descriptor comes back. */
 static void *make(void *arg)
 {
+	auto_close int sys = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const char *what;
 	int fd = -1;
 
 	(void)arg;
-	if (unshare(CLONE_NEWNET) == 0 && netns_configure(&what) == 0)
+	if (sys >= 0 && unshare(CLONE_NEWNET) == 0 && netns_configure(sys, &what) == 0)
 		fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	made = fd;
 	return NULL;

@@ -9,8 +9,8 @@
 void netns_prepare(void);
 /* The one made ahead, the caller's to close; waits if it is being made. -1: there is none. */
 int netns_take(void);
-/* Configure the calling thread's own: lo up, any port free to serve. 0 or -errno; *ret_what says
- * which. */
-int netns_configure(const char **ret_what);
+/* Configure the calling thread's own: lo up, any port free to serve. `proc_sys` is a /proc/sys. 0 or
+ * -errno; *ret_what says which. */
+int netns_configure(int proc_sys, const char **ret_what);
 
 #endif

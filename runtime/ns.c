@@ -19,6 +19,7 @@
 #include "runtime/seccomp.h"
 #include "runtime/setup.h"
 #include "runtime/sys.h"
+#include "runtime/template.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
@@ -278,7 +279,9 @@ static int clone_setup(struct sandbox *s, struct setup *t, struct err *err)
 	/* No handler of ours may run in the child. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	s->pid = sys_clone3(&args);
+	s->pid = template_clone(t, &args);
+	if (s->pid == 0)
+		s->pid = sys_clone3(&args);
 	if (s->pid == 0)
 		setup_run(t);
 	e = errno;
@@ -340,7 +343,9 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		.leaf = s->cgroup.leaf,
 		.netns = -1,
 		.stdio = { stdio[0], stdio[1], stdio[2] },
+		.scratch = -1,
 		.proc = -1,
+		.proc_sys = -1,
 	};
 
 	memcpy(t.v1_tasks, s->cgroup.v1_tasks, sizeof(t.v1_tasks));

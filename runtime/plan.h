@@ -27,7 +27,7 @@ enum root_kind {
 	ROOT_COPY,    /* file with what the host's small file `source` holds */
 	ROOT_BIND,    /* host path `source` */
 	ROOT_TMPFS,   /* file system of its own, `size` bytes */
-	ROOT_SCRATCH, /* directory of the root's file system that is writable */
+	ROOT_SCRATCH, /* directory `source` of the shared scratch file system */
 	ROOT_DEV,     /* the directory of device nodes, a mount of its own */
 	ROOT_DEVICE,  /* character device dev_major:dev_minor */
 	ROOT_PROC,

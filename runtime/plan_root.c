@@ -60,16 +60,15 @@ static const struct {
 	{ "/dev/ptmx", "pts/ptmx" },
 };
 
-/* What lasts as long as the sandbox shares the root's file system: a superblock costs more than all
- * these mounts together. */
+/* What lasts as long as the sandbox. */
 static const struct {
-	const char *target;
+	const char *target, *dir;
 	bool exec;
 } scratch[] = {
-	{ "/tmp", true },
-	{ "/var/tmp", true },
-	{ "/run", false },
-	{ "/dev/shm", false },
+	{ "/tmp", "tmp", true },
+	{ "/var/tmp", "var-tmp", true },
+	{ "/run", "run", false },
+	{ "/dev/shm", "shm", false },
 };
 
 /* Kernel memory, keys and timers of others, and what makes the host act. What only the host's root
@@ -196,18 +195,17 @@ static int add_etc(struct sandbox_plan *p, struct err *err)
 	return 0;
 }
 
-/* The directories, before /dev is closed. */
-static int add_scratch_dirs(struct sandbox_plan *p, struct err *err)
+/* Points for all that is mounted later, when the root is read-only. */
+static int add_points(struct sandbox_plan *p, struct err *err)
 {
-	if (!plan_root_add(p, ROOT_DIR, "/var", NULL) || !plan_root_add(p, ROOT_DIR, "/dev", NULL))
-		return full(err);
-	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++) {
-		struct root_op *op = plan_root_add(p, ROOT_DIR, scratch[i].target, NULL);
+	static const char *const dirs[] = { "/var", "/dev", "/dev/pts", "/proc", "/workspace" };
 
-		if (!op)
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (!plan_root_add(p, ROOT_DIR, dirs[i], NULL))
 			return full(err);
-		op->mode = 01777;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++)
+		if (!plan_root_add(p, ROOT_DIR, scratch[i].target, NULL))
+			return full(err);
 	return plan_root_add(p, ROOT_LINK, "/var/run", "/run") ? 0 : full(err);
 }
 
@@ -226,13 +224,7 @@ static int add_dev(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(dev_links); i++)
 		if (!plan_root_add(p, ROOT_LINK, dev_links[i].target, dev_links[i].to))
 			return full(err);
-	/* The point for what is mounted later, since /dev is read-only then. */
-	if (!plan_root_add(p, ROOT_DIR, "/dev/pts", NULL) ||
-	    !plan_root_add(p, ROOT_DEV, "/dev", NULL) ||
-	    !plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
-		return full(err);
-	p->root[p->root_n - 1].writable = true;
-	return 0;
+	return plan_root_add(p, ROOT_DEV, "/dev", NULL) ? 0 : full(err);
 }
 
 static int add_proc(struct sandbox_plan *p, struct err *err)
@@ -246,13 +238,17 @@ static int add_proc(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(proc_ro); i++)
 		if (!plan_root_add(p, ROOT_PROC_RO, fmt2(p, "/proc/", proc_ro[i]), proc_ro[i]))
 			return full(err);
+	if (!plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
+		return full(err);
+	p->root[p->root_n - 1].writable = true;
 	return 0;
 }
 
 static int add_scratch(struct sandbox_plan *p, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++) {
-		struct root_op *op = plan_root_add(p, ROOT_SCRATCH, scratch[i].target, NULL);
+		struct root_op *op =
+			plan_root_add(p, ROOT_SCRATCH, scratch[i].target, scratch[i].dir);
 
 		if (!op)
 			return full(err);
@@ -282,17 +278,19 @@ int plan_root(struct sandbox_plan *p, const struct sandbox_spec *spec, struct er
 {
 	int r;
 
-	r = add_system(p, err);
+	/* First what every sandbox shares, then its own. The scratch directories are cloned from where
+	 * /proc will be. */
+	r = add_points(p, err);
+	if (r == 0)
+		r = add_system(p, err);
 	if (r == 0)
 		r = add_etc(p, err);
 	if (r == 0)
-		r = add_scratch_dirs(p, err);
-	if (r == 0)
 		r = add_dev(p, err);
 	if (r == 0)
-		r = add_proc(p, err);
-	if (r == 0)
 		r = add_scratch(p, err);
+	if (r == 0)
+		r = add_proc(p, err);
 	if (r == 0)
 		r = add_workspace(p, spec, err);
 	return r;

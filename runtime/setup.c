@@ -112,9 +112,9 @@ static const struct {
 	int (*run)(struct setup *s);
 } steps[] = {
 	{ "cgroup", join_v1 },
-	{ "network", setup_net },
 	{ "host name", set_hostname },
 	{ "root", setup_root },
+	{ "network", setup_net },
 	{ "pivot", setup_pivot },
 	{ "keyring", new_keyring },
 	{ "user namespace", setup_userns },

@@ -8,6 +8,8 @@
 #include "runtime/init/frame.h"
 #include "runtime/plan.h"
 
+#define OURS_MAX 4
+
 struct setup {
 	const struct sandbox_plan *plan;
 	uint32_t host_id;
@@ -20,8 +22,12 @@ struct setup {
 	int v1_tasks[CONTROLLER_COUNT];
 	int ids[PLAN_ROOT_MAX]; /* user namespace for an id-mapped bind; -1 */
 
-	int root; /* the new root's mount */
-	int proc; /* the new /proc */
+	int root;	      /* the new root's mount */
+	dev_t ours[OURS_MAX]; /* file systems in which a missing mount point is made */
+	size_t ours_n;
+	bool templated; /* born in a root that has all but what is this sandbox's own */
+	int scratch;	/* file system of the private directories */
+	int proc;	/* the new /proc */
 	int mask_file, mask_dir;
 	int proc_sys;		/* the host's /proc/sys, which follows our namespaces */
 	char at[INIT_TEXT_MAX]; /* what is being worked on, for the error text */

@@ -4,7 +4,7 @@
  * JSON line on descriptor 3 if it is open, else on stderr. For tests of runtime/ and by hand:
  *   sbx [--session S] [--memory N] [--pids N] [--cpus X] [--tmp N] [--disk N] [--timeout D]
  *       [--ro P[:T]] [--rw P[:T]] [--workspace P] [--cwd P] [--env K=V] [--net none|host]
- *       [--backend B] [--plan] [--json] [--sweep] [--features] [--linger] -- CMD... */
+ *       [--backend B] [--plan] [--json] [--sweep] [--features] [--warm] -- CMD... */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ struct opts {
 	const char *session, *backend, *net, *workspace, *cwd, *name;
 	uint64_t memory, pids, cpus, tmp, disk, timeout, fsize, nofile;
 	struct option_list ro, rw, env;
-	bool plan, json, sweep, features, drain;
+	bool plan, json, sweep, features, warm;
 };
 
 #define O(name, type, member, help)                                     \
@@ -55,7 +55,7 @@ static const struct option_def defs[] = {
 	O("json", OPT_FLAG, json, "the plan as JSON"),
 	O("sweep", OPT_FLAG, sweep, "remove what dead warders left"),
 	O("features", OPT_FLAG, features, "what the host gives"),
-	O("drain", OPT_FLAG, drain, "wait for the last process, not only for the first"),
+	O("warm", OPT_FLAG, warm, "start another sandbox first: what is made ahead is used then"),
 	{ 0 },
 };
 
@@ -160,6 +160,33 @@ static const char *follow(struct sandbox *s, const struct opts *o)
 	}
 }
 
+/* One that does nothing, so that the next is not the process's first. */
+static int warm_up(void)
+{
+	static char *argv[] = { "true", NULL };
+	struct sandbox_plan *plan = NULL;
+	struct sandbox *s = NULL;
+	struct sandbox_spec spec;
+	struct opts none = { 0 };
+	struct err err = { 0 };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), r;
+
+	spec_fill(&spec, &none, argv);
+	r = sandbox_plan_new(&plan, &spec, &err);
+	if (r == 0)
+		r = sandbox_create(&s, plan, &err);
+	if (r == 0)
+		r = sandbox_start(s, (int[]){ null, null, null }, &err);
+	if (r == 0 && strcmp(follow(s, &none), "exit") != 0)
+		r = -EIO;
+	if (r < 0)
+		fprintf(stderr, "sbx: warm-up: %s\n", err_text(&err));
+	sandbox_free(s);
+	sandbox_plan_free(plan);
+	close(null);
+	return r;
+}
+
 static void number(struct json *j, const char *key, uint64_t v)
 {
 	json_key(j, key);
@@ -243,6 +270,8 @@ int main(int argc, char **argv)
 	if (r == 0 && o.plan)
 		return sandbox_plan_print(plan, o.json, stdout) < 0;
 	catch_signals();
+	if (o.warm && warm_up() < 0)
+		return 125;
 	if (r == 0)
 		r = sandbox_create(&s, plan, &err);
 	if (r == 0) {

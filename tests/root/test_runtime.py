@@ -45,6 +45,7 @@ class Result:
 class SandboxCase(TestCase):
     """Sessions carry a name of this process, so that other sandboxes of the host are nobody's leftovers."""
     prefix = "rt-%d-" % os.getpid()
+    always = ()  # options of all
     made = 0
 
     def session_name(self):
@@ -53,7 +54,8 @@ class SandboxCase(TestCase):
 
     def argv(self, command, options, fd):
         name = () if "--session" in options else ("--session", self.session_name())
-        return ["sh", "-c", 'exec 3>"$0"; exec "$@"', fd, helper("sbx"), *name, *options, "--", *command]
+        return ["sh", "-c", 'exec 3>"$0"; exec "$@"', fd, helper("sbx"), *self.always, *name, *options, "--",
+                *command]
 
     def left(self):
         """Control groups and processes of our sessions, and mounts."""
@@ -427,6 +429,11 @@ class Binds(SandboxCase):
         with open(src + "/out.txt") as f:
             self.assertEqual(f.read(), "result\n")
 
+    def test_file_in_the_private_workspace(self):
+        src = self.path("input", "text")
+        r = self.sh("cat in/data; touch in/more; stat -c %u in", options=["--ro", src + ":/workspace/in/data"])
+        self.assertEqual(r.out.split(), [b"text1000"], str(r))
+
     def test_one_inside_the_other(self):
         src = self.path("proj")
         os.makedirs(src + "/.git")
@@ -668,6 +675,28 @@ class Benign(SandboxCase):
         code = "import os, pty\npid, fd = pty.fork()\nif pid == 0: os.execvp('tty', ['tty'])\nprint(os.read(fd, 99))\n"
         r = self.sbx(PYTHON_IN_SANDBOX, "-c", code)
         self.assertIn(b"/dev/pts/", r.out, str(r))
+
+
+# The same, where the root comes from a template and the network namespace was made ahead.
+
+class EndsWarm(Ends):
+    always = ("--warm",)
+
+
+class ViewWarm(View):
+    always = ("--warm",)
+
+
+class NetworkWarm(Network):
+    always = ("--warm",)
+
+
+class DeniedWarm(Denied):
+    always = ("--warm",)
+
+
+class LimitsWarm(Limits):
+    always = ("--warm",)
 
 
 class Plan(SandboxCase):
