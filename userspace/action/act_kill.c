@@ -55,7 +55,7 @@ void action_kill_sandbox(const struct action_target *t, int wait_ms, struct acti
 		r = t->kill_fd < 0 ? EBADF : errno;
 		ret->done_ns = clock_boot_ns();
 		if (r == ENODEV) { /* the cgroup is gone, and with it every task */
-			strcpy(ret->text, "done");
+			snprintf(ret->text, sizeof(ret->text), "done");
 			return;
 		}
 		ret->outcome = ACTION_FAILED;
@@ -65,7 +65,7 @@ void action_kill_sandbox(const struct action_target *t, int wait_ms, struct acti
 	r = wait_empty(t, wait_ms);
 	ret->done_ns = clock_boot_ns();
 	if (r == 0) {
-		strcpy(ret->text, "done");
+		snprintf(ret->text, sizeof(ret->text), "done");
 	} else if (r > 0) {
 		ret->outcome = ACTION_PARTIAL;
 		snprintf(ret->text, sizeof(ret->text), "partial: killed, not yet empty after %d ms",

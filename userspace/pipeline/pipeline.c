@@ -74,6 +74,8 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 		.tenant = opt->tenant,
 		.host = opt->host,
 		.memory_limit = opt->memory_limit,
+		.resolvers = opt->resolvers,
+		.resolvers_n = opt->resolvers_n,
 		.real_offset_ns = opt->real_offset_ns,
 	};
 	struct session *s;
@@ -132,6 +134,21 @@ static void complete_start(struct pipeline *p, const struct session *s, struct e
 		event_set_strz(ev, F_RULE_SET, ruleset_hash(p->rules));
 }
 
+/* A record that there was no memory for: part of its session's next gap event. */
+static int lost_record(struct pipeline *p, const void *rec, size_t len)
+{
+	struct wire_hdr h;
+	struct session *s;
+
+	if (len < sizeof(h))
+		return 0;
+	memcpy(&h, rec, sizeof(h));
+	s = find_session(p, h.sandbox);
+	if (s)
+		session_lose(s, 1, h.ts, h.ts);
+	return 0;
+}
+
 int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 {
 	struct event *ev = &p->ev;
@@ -144,7 +161,7 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 	p->counters.fed++;
 	r = decoder_feed(p->decoder, rec, len, &p->arena, ev);
 	if (r <= 0)
-		return r;
+		return r < 0 ? lost_record(p, rec, len) : 0;
 	s = find_session(p, ev->hdr.sandbox);
 	if (!s) {
 		p->counters.unattributed++;
@@ -152,7 +169,7 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 	}
 	r = enrich_apply(p->enrich, ev);
 	if (r < 0 && r != -ENOENT)
-		return r;
+		return lost_record(p, rec, len);
 	if (ev->kind == WIRE_SESSION_START)
 		complete_start(p, s, ev);
 	matches.n = matches.more = 0;
@@ -163,10 +180,9 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 	r = session_emit(s, ev, &p->json);
 	if (r == 0)
 		p->counters.emitted++;
-	r = verdict_emit(s, ev, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL,
-			 &p->json);
+	verdict_emit(s, ev, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL, &p->json);
 	p->alerted |= s->alerted;
-	return r == -ENOMEM ? r : 0;
+	return 0;
 }
 
 size_t pipeline_end_turn(struct pipeline *p)
@@ -193,10 +209,7 @@ static void gap_of(struct pipeline *p, struct session *s, const struct capture_g
 	arena_reset(&p->arena);
 	if (session_emit_gap(s, &p->arena, &p->json, k ? k->name : "any", "ring_full", &lost) < 0) {
 		/* The record of the loss is lost as well: it must still be counted. */
-		s->lost.first_ts = s->lost.count ? s->lost.first_ts : g->first_ts;
-		s->lost.last_ts = g->last_ts;
-		s->lost.count += g->count;
-		s->stats.gaps += g->count;
+		session_lose(s, g->count, g->first_ts, g->last_ts);
 	}
 	session_commit(s);
 }

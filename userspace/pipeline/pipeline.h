@@ -23,6 +23,8 @@ struct session_options {
 	const char *host;
 	const char *tier; /* probe tier, goes into session.start */
 	uint64_t memory_limit;
+	const struct ip_addr *resolvers; /* whose DNS answers name addresses; n == 0: anybody's */
+	size_t resolvers_n;
 	int64_t real_offset_ns;
 	struct action_target target; /* borrowed descriptors */
 	struct journal *journal;     /* borrowed; NULL = events are judged but not kept */
@@ -51,7 +53,8 @@ int pipeline_session_stats(const struct pipeline *p, uint32_t sandbox_id,
 /* One JSON object for the seal: events by kind, gaps, alerts. */
 int pipeline_session_summary(const struct pipeline *p, uint32_t sandbox_id, struct buf *out);
 
-/* One record through every stage. Never fails because of what is in the record; -ENOMEM only. */
+/* One record through every stage. Never fails because of what is in the record; one that memory does
+ * not suffice for becomes part of a gap. */
 int pipeline_feed(struct pipeline *p, const void *rec, size_t len);
 /* End of a turn: sessions with new alerts are committed. Returns how many were. */
 size_t pipeline_end_turn(struct pipeline *p);

@@ -15,10 +15,12 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/enrich/enrich.h"
 #include "userspace/pipeline/privdrop.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
 #define KILL_TIMEOUT_MS	  10000
+#define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
 #define STATE_DIR_DEFAULT "/var/lib/warder"
 
@@ -35,6 +37,8 @@ struct run {
 	struct sandbox *sandbox;
 	char host[64];
 	char name[SANDBOX_NAME_MAX + 1];
+	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
+	size_t resolvers_n;
 	int bundle_fd, cursor_fd, signal_fd, engine_fd;
 	bool watched;
 	pid_t engine;
@@ -127,6 +131,27 @@ static void collect_degraded(struct run *run)
 		add_degraded(run->result, layers[i]);
 }
 
+/* On the host's network only the host's resolvers may name addresses: a payload can run a DNS server
+ * of its own and call any address anything. */
+static void read_resolvers(struct run *run)
+{
+	auto_free char *text = NULL;
+	char *save = NULL;
+
+	if (run->spec.net != SANDBOX_NET_HOST ||
+	    file_read_at(AT_FDCWD, "/etc/resolv.conf", RESOLV_CONF_MAX, &text, NULL) < 0)
+		return;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char word[64];
+
+		if (run->resolvers_n == ENRICH_RESOLVERS_MAX ||
+		    sscanf(line, "nameserver %63s", word) != 1)
+			continue;
+		if (ip_addr_parse(str_from(word), &run->resolvers[run->resolvers_n]) == 0)
+			run->resolvers_n++;
+	}
+}
+
 static int watch_sandbox(struct run *run, struct err *err)
 {
 	struct sandbox_cfg cfg = { .id = SANDBOX_ID };
@@ -164,6 +189,8 @@ static int start_engine(struct run *run, struct err *err)
 				.host = run->host,
 				.tier = capture_tier(run->capture),
 				.memory_limit = spec->limits.memory,
+				.resolvers = run->resolvers,
+				.resolvers_n = run->resolvers_n,
 				.real_offset_ns = (int64_t)(clock_real_ns() - clock_boot_ns()),
 				.target =
 					{
@@ -220,6 +247,7 @@ static int prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	collect_degraded(run);
+	read_resolvers(run);
 	r = sandbox_create(&run->sandbox, run->plan, err);
 	if (r < 0)
 		return r;
@@ -371,7 +399,7 @@ static void init_names(struct run *run)
 
 	ulid_make(res->session, clock_real_ns());
 	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
-		strcpy(run->host, "unknown");
+		snprintf(run->host, sizeof(run->host), "unknown");
 	/* The random part of the id: enough to tell sandboxes of one moment apart. */
 	snprintf(run->name, sizeof(run->name), "%s",
 		 run->spec.name ? run->spec.name : res->session + ULID_LEN - 8);

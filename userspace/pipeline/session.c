@@ -56,16 +56,13 @@ static void count_kind(struct session *s, enum wire_kind kind)
 		s->stats.by_kind[i]++;
 }
 
-/* The journal refused: remember it, the next record that gets through is preceded by a gap. */
-static void remember_lost(struct session *s, const struct event *ev, int r)
+void session_lose(struct session *s, uint64_t count, uint64_t first_ts, uint64_t last_ts)
 {
-	uint64_t ts = event_u64(ev, F_MONO);
-
-	if (!s->lost.count++)
-		s->lost.first_ts = ts;
-	s->lost.last_ts = ts;
-	s->stats.gaps++;
-	s->stats.journal_error = -r;
+	if (!s->lost.count)
+		s->lost.first_ts = first_ts;
+	s->lost.count += count;
+	s->lost.last_ts = last_ts;
+	s->stats.gaps += count;
 }
 
 /* "<session>:<seq>". By hand: printf was a tenth of an event's whole cost. */
@@ -121,15 +118,17 @@ int session_emit(struct session *s, struct event *ev, struct buf *json)
 
 		s->lost.count = 0;
 		s->stats.gaps -= lost.count; /* counted again by the gap, or below */
-		r = session_emit_gap(s, ev->arena, json, "any", "journal", &lost);
+		r = session_emit_gap(s, ev->arena, json, "any", "not_stored", &lost);
 		if (r < 0) {
 			s->lost = lost;
 			s->stats.gaps += lost.count;
 		}
 	}
 	r = write_event(s, ev, json);
-	if (r < 0)
-		remember_lost(s, ev, r);
+	if (r < 0) {
+		session_lose(s, 1, event_u64(ev, F_MONO), event_u64(ev, F_MONO));
+		s->stats.journal_error = -r;
+	}
 	return r;
 }
 

@@ -37,6 +37,8 @@ void session_fill(const struct session *s, struct event *ev, uint64_t boot_ns);
 /* Number the event, write it to the journal, count it. `json` is scratch. A record that the journal
  * cannot take becomes part of the next gap event. */
 int session_emit(struct session *s, struct event *ev, struct buf *json);
+/* Events that could not become records: told by the next gap event. ts in CLOCK_BOOTTIME ns. */
+void session_lose(struct session *s, uint64_t count, uint64_t first_ts, uint64_t last_ts);
 /* Flush to disk now. */
 void session_commit(struct session *s);
 /* A gap event. ts in CLOCK_BOOTTIME ns. */

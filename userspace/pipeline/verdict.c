@@ -72,15 +72,16 @@ static void fill_rule(struct event *ev, const struct event *trigger, const struc
 		event_set_strz(ev, F_RULE_SET, ruleset_hash);
 }
 
-static int emit_alert(struct session *s, const struct event *trigger, const struct rule_info *r,
-		      const char *ruleset_hash, struct buf *json)
+static void emit_alert(struct session *s, const struct event *trigger, const struct rule_info *r,
+		       const char *ruleset_hash, struct buf *json)
 {
 	struct event *ev = arena_alloc(trigger->arena, sizeof(*ev));
 	struct buf text;
-	int ret;
 
-	if (!ev)
-		return -ENOMEM;
+	if (!ev) {
+		session_lose(s, 1, event_u64(trigger, F_MONO), event_u64(trigger, F_MONO));
+		return;
+	}
 	event_init(ev, WIRE_RULE_ALERT, trigger->arena);
 	copy_evidence(ev, trigger);
 	event_set_strz(ev, F_VANTAGE, "agent");
@@ -89,21 +90,20 @@ static int emit_alert(struct session *s, const struct event *trigger, const stru
 	if (rule_format_output(r, trigger, &text) == 0)
 		event_set_str(ev, F_RULE_OUTPUT, arena_strndup(trigger->arena, text.p, text.n));
 	buf_done(&text);
-	ret = session_emit(s, ev, json);
-	if (ret == 0)
+	if (session_emit(s, ev, json) == 0)
 		s->stats.alerts++;
-	return ret;
 }
 
-static int emit_action(struct session *s, const struct event *trigger, const struct verdict *v,
-		       const char *ruleset_hash, struct buf *json)
+static void emit_action(struct session *s, const struct event *trigger, const struct verdict *v,
+			const char *ruleset_hash, struct buf *json)
 {
 	struct event *ev = arena_alloc(trigger->arena, sizeof(*ev));
 	uint64_t since = event_u64(trigger, F_MONO);
-	int ret;
 
-	if (!ev)
-		return -ENOMEM;
+	if (!ev) {
+		session_lose(s, 1, since, since);
+		return;
+	}
 	event_init(ev, WIRE_ACTION, trigger->arena);
 	copy_evidence(ev, trigger);
 	session_fill(s, ev, v->report.done_ns);
@@ -114,25 +114,21 @@ static int emit_action(struct session *s, const struct event *trigger, const str
 	event_set_strz(ev, F_ACTION_RESULT, v->report.text);
 	if (v->report.done_ns > since)
 		event_set_u64(ev, F_ACTION_LATENCY, v->report.done_ns - since);
-	ret = session_emit(s, ev, json);
-	if (ret == 0)
+	if (session_emit(s, ev, json) == 0)
 		s->stats.actions++;
-	return ret;
 }
 
-int verdict_emit(struct session *s, const struct event *ev, const struct rule_matches *m,
-		 const struct verdict *v, const char *ruleset_hash, struct buf *json)
+void verdict_emit(struct session *s, const struct event *ev, const struct rule_matches *m,
+		  const struct verdict *v, const char *ruleset_hash, struct buf *json)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < m->n && r != -ENOMEM; i++)
-		r = emit_alert(s, ev, m->v[i], ruleset_hash, json);
-	if (v->acted && r != -ENOMEM)
-		r = emit_action(s, ev, v, ruleset_hash, json);
+	/* What fails here was counted as lost by session_emit; the other alerts still go out. */
+	for (size_t i = 0; i < m->n; i++)
+		emit_alert(s, ev, m->v[i], ruleset_hash, json);
+	if (v->acted)
+		emit_action(s, ev, v, ruleset_hash, json);
 	/* A decision is on disk before anything else happens; alerts are by the end of the turn, one
 	 * commit for all: a flood of them must not slow the drain to the speed of the disk. */
 	s->alerted |= m->n > 0;
 	if (v->acted)
 		session_commit(s);
-	return r == -ENOMEM ? r : 0;
 }

@@ -16,7 +16,7 @@ struct verdict {
 void verdict_act(struct session *s, const struct event *ev, const struct rule_matches *m,
 		 struct verdict *ret);
 /* Emit an alert for each match and the action taken. `ev` was emitted before. */
-int verdict_emit(struct session *s, const struct event *ev, const struct rule_matches *m,
-		 const struct verdict *v, const char *ruleset_hash, struct buf *json);
+void verdict_emit(struct session *s, const struct event *ev, const struct rule_matches *m,
+		  const struct verdict *v, const char *ruleset_hash, struct buf *json);
 
 #endif
