@@ -153,13 +153,48 @@ bool output_compile(struct ruleset *rs, struct rule *r)
 
 /* ---- filling in ---- */
 
+/* Is there a control character at s.p[i]? Its length in bytes; C1 ones are two in UTF-8. */
+static size_t control_at(struct str s, size_t i)
+{
+	unsigned char c = (unsigned char)s.p[i];
+
+	if (c < 0x20 || c == 0x7f)
+		return 1;
+	return c == 0xc2 && i + 1 < s.n && ((unsigned char)s.p[i + 1] & 0xe0) == 0x80 ? 2 : 0;
+}
+
+/* An output is one line for people and log files: a value from the sandbox must not begin another one,
+ * nor talk to the terminal. */
+static void put_text(struct buf *out, struct str s)
+{
+	size_t done = 0;
+
+	for (size_t i = 0; i < s.n && !out->failed;) {
+		size_t n = control_at(s, i);
+
+		if (!n) {
+			i++;
+			continue;
+		}
+		buf_add(out, s.p + done, i - done);
+		if (s.p[i] == '\n')
+			buf_addz(out, "\\n");
+		else if (s.p[i] == '\t')
+			buf_addz(out, "\\t");
+		else
+			buf_printf(out, "\\x%02x", (unsigned char)s.p[i + n - 1]);
+		done = i += n;
+	}
+	buf_add(out, s.p + done, s.n - done);
+}
+
 static void put_value(struct buf *out, const struct val *v, enum rtype type)
 {
 	char text[64];
 
 	switch (v->t) {
 	case V_STR:
-		buf_add(out, v->s.p, v->s.n);
+		put_text(out, v->s);
 		return;
 	case V_U64:
 		if (type == RT_BOOL) {
