@@ -157,6 +157,8 @@ static int map_shared(struct capture *c, struct err *err)
 	if (p == MAP_FAILED)
 		return err_set(err, errno, "map sleeper: %m");
 	c->sleeper = p;
+	r = libbpf_num_possible_cpus();
+	c->cpus = r > 0 && r < COUNTER_CPUS ? (size_t)r : COUNTER_CPUS;
 	return 0;
 }
 

@@ -27,6 +27,8 @@ struct capture {
 	const struct counters *counters; /* shared with the kernel, read-only */
 	size_t counters_bytes;
 	uint32_t *sleeper; /* shared with the kernel; a page of its own */
+	size_t cpus; /* rows of counters->cpu in use */
+	uint64_t made, missing_told;
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
 	struct watch *watches;
 	size_t watches_n;
