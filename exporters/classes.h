@@ -12,5 +12,6 @@ extern const struct exporter_class splunk_exporter;
 extern const struct exporter_class elastic_exporter;
 extern const struct exporter_class webhook_exporter;
 extern const struct exporter_class otlp_exporter;
+extern const struct exporter_class metrics_exporter;
 
 #endif

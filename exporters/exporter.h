@@ -38,11 +38,14 @@ struct exporter_property {
 	bool identity;
 };
 
+struct fanout;
+
 /* What the fan-out offers its sinks. A sink that is opened without one keeps to itself. */
 struct exporter_host {
 	/* eventfd (non-blocking) that ends the fan-out's sleep; any thread, any library may write 8
 	 * bytes to it. -1 = none. */
 	int wake_fd;
+	struct fanout *fanout; /* for its status; NULL = none */
 	void *arg;
 	/* A record that was taken (EXPORT_OK) turned out to be refused for good. Called from `poll`,
 	 * before its seq counts as acknowledged. `why` is for a person. */
@@ -113,8 +116,6 @@ const char *exporter_config_get(const struct exporter_config *cfg, const char *k
 void exporter_config_done(struct exporter_config *cfg);
 
 /* ---- fan-out: one thread that reads the journal for all sinks ---- */
-
-struct fanout;
 
 /* Reads records for the fan-out; handed in so that exporters need not know the store. Same returns as
  * journal_reader_next / _seek. One source per sink: each has its own position. */

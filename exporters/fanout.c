@@ -174,6 +174,7 @@ int fanout_add(struct fanout *f, const struct exporter_config *cfg, struct err *
 		free(s);
 		return r;
 	}
+	s->host.fanout = f;
 	f->sinks[f->sinks_n++] = s;
 	publish(f);
 	return 0;

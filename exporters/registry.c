@@ -17,13 +17,16 @@
 #define CONFIG_SECRET_MAX (64 * 1024)
 
 const struct exporter_class *const exporter_classes[] = {
-	&file_exporter,	   &kafka_exporter,   &syslog_exporter, &splunk_exporter,
-	&elastic_exporter, &webhook_exporter, &otlp_exporter,	NULL,
+	/* clang-format off: a line each */
+	&file_exporter,	  &kafka_exporter,   &syslog_exporter,
+	&splunk_exporter, &elastic_exporter, &webhook_exporter,
+	&otlp_exporter,	  &metrics_exporter, NULL,
+	/* clang-format on */
 };
 
 static const struct exporter_class *find_class(const char *name, struct err *err)
 {
-	const char *names[32], *near;
+	const char *names[32] = { NULL }, *near;
 	char known[256] = "";
 	size_t n = 0;
 
@@ -63,7 +66,7 @@ static bool has_pass_prefix(const struct exporter_class *class, const char *key)
 
 static int unknown_key(const struct exporter_class *class, const char *key, struct err *err)
 {
-	const char *names[EXPORTER_PROPS_MAX + 1], *near;
+	const char *names[EXPORTER_PROPS_MAX + 1] = { NULL }, *near;
 	size_t n = 0;
 
 	names[n++] = "name";
