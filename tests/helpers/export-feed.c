@@ -154,10 +154,14 @@ int main(int argc, char **argv)
 		return fail(f, &err);
 	for (int i = 4; i < argc; i++) {
 		struct exporter_config cfg;
+		int r = exporter_config_parse(&cfg, argv[i], &err);
 
-		if (exporter_config_parse(&cfg, argv[i], &err) < 0 || fanout_add(f, &cfg, &err) < 0)
+		if (r == 0) {
+			r = fanout_add(f, &cfg, &err);
+			exporter_config_done(&cfg);
+		}
+		if (r < 0)
 			return fail(f, &err);
-		exporter_config_done(&cfg);
 	}
 	if (fanout_start(f, &err) < 0)
 		return fail(f, &err);
