@@ -128,12 +128,24 @@ static int bind_clone(const struct root_op *op, int ids)
 	return take_fd(fd);
 }
 
+/* Overlay, network and old file systems. Without a map the files' owner is nobody inside, and making
+ * them the payload's by chown would be the host's problem afterwards. */
+static void no_id_map(struct setup *s, const struct root_op *op)
+{
+	snprintf(s->at, sizeof(s->at),
+		 "%.120s (writable, but its file system has no id-mapped mounts)", op->source);
+}
+
 static int do_bind(struct setup *s, const struct root_op *op, size_t i)
 {
 	auto_close int fd = bind_clone(op, s->ids[i]);
 
 	if (fd == -ENOENT && op->optional)
 		return 0;
+	if (fd == -EINVAL && s->ids[i] >= 0) {
+		no_id_map(s, op);
+		return -EOPNOTSUPP;
+	}
 	if (fd < 0)
 		return take_fd(fd);
 	setup_at(s, op->target);

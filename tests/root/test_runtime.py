@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import time
+import unittest
 
 import leftovers
 from warder import *
@@ -76,7 +77,10 @@ class SandboxCase(TestCase):
         report = self.path("report%d" % self.count)
         done = cmd(*self.argv(command, options, report), **kw)
         with open(report) as f:
-            return Result(done, f.read())
+            result = Result(done, f.read())
+        if result.json.get("error") == errno.EOPNOTSUPP and "id-mapped" in result.text:
+            raise unittest.SkipTest("the file system of %s has no id-mapped mounts on this kernel" % self.tmp)
+        return result
 
     def sh(self, script, *args, **kw):
         return self.sbx("sh", "-c", script, "sh", *args, **kw)
@@ -538,12 +542,19 @@ class Limits(SandboxCase):
         self.assertEqual(self.lines("ulimit -c"), ["0"])
 
     def test_cpu(self):
-        # One second of wall clock on half a CPU: time on the CPU stays well below what one CPU would give.
-        code = "import time\ne = time.monotonic() + 1.5\nwhile time.monotonic() < e: pass\n"
-        r = self.sbx(PYTHON_IN_SANDBOX, "-c", code, options=["--cpus", "0.25"])
-        self.assertEqual(r.code, 0)
-        if "limit.cpu" not in r.degraded:
-            self.assertLess(r.cpu_usec, 1000000, str(r))
+        name = self.session_name()
+        proc, _ = self.start("sh", "-c", "echo up; sleep 1000", options=["--cpus", "0.25", "--session", name])
+        self.assertEqual(proc.stdout.readline(), b"up\n")
+        quota = {}
+        for top in leftovers.cgroup_mounts():
+            for folder, _, files in os.walk(top):
+                if name in folder:
+                    for f in {"cpu.max", "cpu.cfs_quota_us"} & set(files):
+                        with open(os.path.join(folder, f)) as text:
+                            quota[f] = text.read().strip()
+        self.assertIn(quota, ({"cpu.max": "25000 100000"}, {"cpu.cfs_quota_us": "25000"}))
+        proc.terminate()
+        proc.communicate(timeout=60)
 
     def test_usage_is_reported(self):
         r = self.sh("true; true")
@@ -730,5 +741,4 @@ TIMEOUT_MANY = 120 * SLOW
 
 
 if __name__ == "__main__":
-    import unittest
     unittest.main()
