@@ -148,8 +148,9 @@ GLOBAL int rec_str(struct scratch *s, __u64 ptr, __u32 max, bool user)
 		n = bpf_probe_read_user_str(dst, max, (void *)ptr);
 	else
 		n = bpf_probe_read_kernel_str(dst, max, (void *)ptr);
-	if (n <= 0) {
+	if (n <= 0) { /* a bad pointer, or a page that is being moved just now */
 		s->flags |= WIRE_F_READ_FAULT;
+		count_fail(FAIL_READ_USER);
 		return 0;
 	}
 	if (user)

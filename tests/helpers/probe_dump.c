@@ -483,6 +483,25 @@ static void drain_all(struct capture *c, bool flush)
 	} while (flush && held);
 }
 
+/* What init leaves behind may still be on its way out. */
+static void wait_empty(void)
+{
+	char text[128];
+	ssize_t n;
+	int fd;
+
+	for (int i = 0; i < 500; i++) {
+		fd = openat(leaf_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+		if (fd >= 0)
+			close(fd);
+		text[n > 0 ? n : 0] = '\0';
+		if (n <= 0 || strstr(text, "populated 0"))
+			return;
+		usleep(10000);
+	}
+}
+
 static int drain_until(struct capture *c, int done_fd)
 {
 	struct pollfd pf[2] = { { .fd = capture_fd(c), .events = POLLIN },
@@ -496,7 +515,8 @@ static int drain_until(struct capture *c, int done_fd)
 		if (pf[1].revents)
 			break;
 	}
-	usleep((useconds_t)(opt.slow_ms ? opt.slow_ms : 20) * 1000);
+	usleep((useconds_t)opt.slow_ms * 1000);
+	wait_empty();
 	drain_all(c, true);
 	print_end(c);
 	return 0;
