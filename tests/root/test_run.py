@@ -233,6 +233,41 @@ class Stdio(TestCase):
         # The shell's own descriptor on the directory may be there.
         self.assertLessEqual(len(fds - {0, 1, 2}), 1, s.out)
 
+    def test_closed_descriptors_are_not_filled_with_ours(self):
+        """The next file that warder opens must not become the payload's stdin, stdout or stderr."""
+        for n in range(3):
+            with self.subTest(n):
+                told = 1 if n == 2 else 2
+                s = self.session("sh", "-c", "readlink /proc/$$/fd/%d >&%d; exit 0" % (n, told),
+                                 prefix=["sh", "-c", 'exec "$@" %d>&-' % n, "sh"])
+                self.assertCode(s, 0)
+                self.assertEqual(s.out if told == 1 else s.err, b"/dev/null\n")
+        s = self.session("sh", "-c", "readlink /proc/$$/fd/[012] > /workspace/a; sort -u /workspace/a | grep -x /dev/null",
+                         prefix=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"])
+        self.assertCode(s, 0)
+        self.assertIntact(s)
+
+
+class Inherited(TestCase):
+    """What a caller may have set for its children."""
+
+    def test_umask_that_masks_the_owner(self):
+        sink = self.path("sink")
+        s = self.session("sh", "-c", "umask", options=["--export", "file:" + sink],
+                         prefix=["sh", "-c", 'umask 0777; exec "$@"', "sh"])
+        self.assertCode(s, 0)
+        self.assertEqual((s.out, s.err), (b"0022\n", b""))
+        self.assertEqual(os.stat(s.result_path).st_mode & 0o777, 0o600)
+        with open(sink) as f:
+            self.assertEqual(len(f.readlines()), s.result["events"])
+
+    def test_file_size_limit(self):
+        """The journal hits it: an error in words, not a dead warder beside a sandbox."""
+        s = self.session("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sh -c : ; done",
+                         prefix=["sh", "-c", 'ulimit -f 1; exec "$@"', "sh"])
+        self.assertCode(s, 125)
+        self.assertIn(b"File too large", s.err)
+
 
 class ClosingLine(TestCase):
     def test_one_line_says_how_it_ended(self):
