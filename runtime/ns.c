@@ -24,7 +24,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 
-#define START_MS	10000 /* a set-up that takes longer hangs in a dead file system */
+#define START_MS	30000 /* a set-up that takes longer hangs in a dead file system */
 #define OOM_SCORE	"500"
 #define FRAMES_PER_TURN 64 /* a hostile init must not keep us busy */
 
@@ -115,6 +115,25 @@ static int config_memfd(const struct sandbox_plan *p, int *ret_fd, struct err *e
 	return 0;
 }
 
+/* From an open directory of the host every path of the host can be walked. */
+static int check_stdio(const int stdio[3], struct err *err)
+{
+	static const char *const names[] = { "standard input", "standard output",
+					     "standard error" };
+
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+
+		if (fstat(stdio[i], &st) < 0)
+			return err_set(err, errno, "%s: %m", names[i]);
+		if (S_ISDIR(st.st_mode))
+			return err_set(err, EISDIR,
+				       "%s is a directory: a way out of the sandbox, not passed on",
+				       names[i]);
+	}
+	return 0;
+}
+
 /* /dev/stdout opens the pipe anew, as the payload's user. Only pipes: they end with us, while a file
  * or terminal of the operator keeps its owner. */
 static void give_pipe(int fd, uint32_t id)
@@ -130,8 +149,6 @@ static int mount_ids(struct sandbox *s, struct setup *t, struct err *err)
 {
 	const struct sandbox_plan *p = s->plan;
 
-	for (size_t i = 0; i < PLAN_ROOT_MAX; i++)
-		t->ids[i] = -1;
 	for (size_t i = 0; i < p->root_n; i++) {
 		const struct root_op *op = &p->root[i];
 		int r;
@@ -349,7 +366,11 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 	};
 
 	memcpy(t.v1_tasks, s->cgroup.v1_tasks, sizeof(t.v1_tasks));
-	r = mount_ids(s, &t, err);
+	for (size_t i = 0; i < PLAN_ROOT_MAX; i++)
+		t.ids[i] = -1;
+	r = check_stdio(stdio, err);
+	if (r == 0)
+		r = mount_ids(s, &t, err);
 	if (r == 0)
 		r = config_memfd(s->plan, &t.config, err);
 	if (r == 0)

@@ -5,9 +5,11 @@
 #include "runtime/seccomp.h"
 
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <seccomp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -110,6 +112,29 @@ static const char *const denied[] = {
 	"memfd_secret",
 };
 
+/* Calls younger than some libseccomp that we run with: it cannot resolve their names. These numbers are
+ * the same everywhere. */
+static const struct {
+	const char *name;
+	int nr;
+} young[] = {
+	{ "mount_setattr", 442 },
+	{ "quotactl_fd", 443 },
+	{ "memfd_secret", 447 },
+	{ "process_mrelease", 448 },
+	{ "set_mempolicy_home_node", 450 },
+	{ "fchmodat2", 452 },
+	{ "statmount", 457 },
+	{ "listmount", 458 },
+	{ "lsm_set_self_attr", 460 },
+	{ "open_tree_attr", 467 },
+};
+
+/* The last call that this list was made for (Linux 6.18). What comes after it does not exist inside:
+ * it may be another way to do what is denied, and programs are prepared for kernels without it. */
+#define LAST_KNOWN 469
+#define X32_BIT	   0x40000000u
+
 /* Flags that make namespaces, of clone's first argument (clone3 hides them in memory). */
 static const unsigned long ns_flags[] = { CLONE_NEWNS,	CLONE_NEWUTS, CLONE_NEWIPC,   CLONE_NEWUSER,
 					  CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWCGROUP };
@@ -143,6 +168,9 @@ static int rule(scmp_filter_ctx ctx, uint32_t action, const char *name, unsigned
 	int nr = seccomp_syscall_resolve_name(name);
 	int r;
 
+	for (size_t i = 0; nr == __NR_SCMP_ERROR && i < ARRAY_SIZE(young); i++)
+		if (!strcmp(young[i].name, name))
+			nr = young[i].nr;
 	if (nr == __NR_SCMP_ERROR || nr < 0)
 		return 0;
 	r = seccomp_rule_add_array(ctx, action, nr, n, cmp);
@@ -265,12 +293,22 @@ static int add_all(scmp_filter_ctx ctx, enum profile profile)
 	return r;
 }
 
+/* Numbers from LAST_KNOWN + 1 on, below the x32 ones, which libseccomp's part kills. Jumps are relative,
+ * so this can stand in front of anything. */
+static const struct sock_filter future[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LAST_KNOWN, 0, 2),
+	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+};
+
 /* libseccomp 2.5 exports to a descriptor only. */
 static int export(scmp_filter_ctx ctx, struct filter *f)
 {
 	auto_close int fd = memfd_create("seccomp", MFD_CLOEXEC);
 	struct sock_filter *insn;
 	struct stat st;
+	size_t n;
 	int r;
 
 	if (fd < 0)
@@ -280,18 +318,19 @@ static int export(scmp_filter_ctx ctx, struct filter *f)
 		return r;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_size <= 0 || (size_t)st.st_size % sizeof(*insn) ||
-	    (size_t)st.st_size / sizeof(*insn) > BPF_MAXINSNS)
+	n = (size_t)st.st_size / sizeof(*insn);
+	if (n == 0 || (size_t)st.st_size % sizeof(*insn) || n + ARRAY_SIZE(future) > BPF_MAXINSNS)
 		return -EIO;
-	insn = malloc((size_t)st.st_size);
+	insn = malloc(sizeof(future) + (size_t)st.st_size);
 	if (!insn)
 		return -ENOMEM;
-	if (pread(fd, insn, (size_t)st.st_size, 0) != st.st_size) {
+	memcpy(insn, future, sizeof(future));
+	if (pread(fd, insn + ARRAY_SIZE(future), (size_t)st.st_size, 0) != st.st_size) {
 		free(insn);
 		return -EIO;
 	}
 	f->insn = insn;
-	f->n = (size_t)st.st_size / sizeof(*insn);
+	f->n = n + ARRAY_SIZE(future);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/setup.h"
 
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,6 +106,15 @@ static int set_umask(struct setup *s)
 	return 0;
 }
 
+/* Whatever class the launcher runs in: a real-time payload would have the machine to itself. */
+static int plain_scheduling(struct setup *s)
+{
+	const struct sched_param none = { 0 };
+
+	setup_at(s, "SCHED_OTHER");
+	return sched_setscheduler(0, SCHED_OTHER, &none) < 0 ? -errno : 0;
+}
+
 /* The order is the design: everything that needs the host's privilege, then the user namespace that
  * owns nothing, then one right after the other is given away. */
 static const struct {
@@ -120,6 +130,7 @@ static const struct {
 	{ "user namespace", setup_userns },
 	{ "namespace limits", setup_ns_limits },
 	{ "umask", set_umask },
+	{ "scheduling", plain_scheduling },
 	{ "resource limit", setup_rlimits },
 	{ "bounding set", setup_caps_bound },
 	{ "ids", setup_ids },

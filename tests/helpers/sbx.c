@@ -252,6 +252,10 @@ int main(int argc, char **argv)
 	struct opts o = { 0 };
 	struct err err = { 0 };
 
+	/* Or a file of ours gets one of these numbers, and the payload gets it. */
+	while ((r = open("/dev/null", O_RDWR)) >= 0 && r < 3)
+		out = 2;
+	close(r);
 	if (options_parse(defs, &o, argc, argv, &rest, &err) < 0) {
 		fprintf(stderr, "sbx: %s\n", err_text(&err));
 		return 125;

@@ -96,7 +96,15 @@ static const struct {
 	{ "ping", SYS_socket, { AF_INET, SOCK_DGRAM, 1 } },
 	{ "mknod_disk", SYS_mknodat, { AT_FDCWD, (long)"node", S_IFBLK | 0600, 0x800 } },
 	{ "chmod_suid", SYS_fchmodat, { AT_FDCWD, (long)"node", 04755 } },
+	{ "fchmodat2_suid", 452, { AT_FDCWD, (long)"node", 04755, 0 } },
 	{ "openat2", 437, { -1 } },
+	{ "open_tree_attr", 467, { -1 } },
+	{ "statmount", 457, { 0 } },
+	{ "listmount", 458, { 0 } },
+	{ "lsm_set_self_attr", 460, { 0 } },
+	{ "memfd_secret", 447, { -1 } },
+	{ "future", 1000, { -1 } },
+	{ "first_unknown", 470, { -1 } },
 };
 
 int main(int argc, char **argv)

@@ -27,7 +27,7 @@ DENIED = """mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick open_
     finit_module delete_module kexec_load perf_event_open userfaultfd io_uring_setup io_uring_enter
     io_uring_register add_key request_key keyctl open_by_handle_at name_to_handle_at fanotify_init acct quotactl
     swapon reboot settimeofday clock_settime adjtimex syslog personality clone_newuser clone_newns tiocsti
-    tiocsti_high tioclinux netlink_netfilter af_packet af_alg af_vsock af_xdp af_packet_high raw_icmp""".split()
+    tiocsti_high tioclinux open_tree_attr statmount listmount lsm_set_self_attr memfd_secret netlink_netfilter af_packet af_alg af_vsock af_xdp af_packet_high raw_icmp""".split()
 ALLOWED = "personality_ask af_unix af_inet af_inet6 netlink_route".split()
 
 
@@ -208,6 +208,15 @@ class Descriptors(SandboxCase):
         done = cmd("sh", "-c", 'exec "$0" -- sh -c "exit 7" <&- >&- 2>&-', helper("sbx"))
         self.assertEqual(done.code, 7, str(done))
 
+    def test_a_directory_is_not_passed_on(self):
+        fd = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, fd)
+        proc, report = self.start("ls", "/proc/self/fd/0/root", stdin=fd)
+        self.assertEqual(proc.communicate(timeout=60)[0], b"")
+        self.assertEqual(proc.returncode, 125)
+        with open(report) as f:
+            self.assertIn("standard input", f.read())
+
     def test_no_controlling_terminal(self):
         need("script")
         inner = "%s -- sh -c 'cat /dev/tty' 2>&1" % helper("sbx")
@@ -372,7 +381,8 @@ class Denied(SandboxCase):
             self.assertEqual(tried[name], (-1, errno.EPERM), name)
         for name in ALLOWED:
             self.assertGreaterEqual(tried[name][0], 0, name)
-        self.assertEqual(tried["clone3"], (-1, errno.ENOSYS))
+        for name in ("clone3", "future", "first_unknown"):
+            self.assertEqual(tried[name], (-1, errno.ENOSYS), name)
         self.assertEqual(tried["ioctl_other"], (-1, errno.EBADF))
         self.assertEqual(tried["ping"][0], -1)
         self.assertEqual(tried["mknod_disk"][0], -1)
@@ -382,6 +392,7 @@ class Denied(SandboxCase):
         os.mkdir(folder, 0o755)
         tried = self.tried("--rw", folder + ":/opt/rw")
         self.assertEqual(tried["chmod_suid"], (-1, errno.EPERM))
+        self.assertEqual(tried["fchmodat2_suid"], (-1, errno.EPERM))
         self.assertEqual(tried["openat2"], (-1, errno.ENOSYS))
         r = self.sh("cp /usr/bin/true /opt/rw/t && chmod u+s /opt/rw/t", options=["--rw", folder + ":/opt/rw"])
         self.assertNotEqual(r.code, 0)
