@@ -3,6 +3,7 @@
  * alone decides (kind and evt.type comparisons, fields the kind never has). What is left becomes a
  * list of checks with two jumps each, so that evaluation is a loop without recursion. */
 #include "rules/field_get.h"
+#include "rules/state.h"
 
 struct fold {
 	struct event *ev; /* only the kind is set, and what `known` says */
@@ -142,6 +143,7 @@ struct coder {
 	uint32_t *local;	  /* atom -> number in the bucket + 1 */
 	const struct atom **atom; /* bucket's atoms */
 	size_t cap, n;
+	size_t progs_cap;
 	bool failed;
 };
 
@@ -199,24 +201,44 @@ static bool runs(const struct rule *r)
 	return r->pred && !r->failed && r->enabled && r->info.state != RULE_REFUSED;
 }
 
+static void compile_pred(struct coder *c, const struct fold *f, size_t k, size_t rule,
+			 uint32_t step, struct pred *p)
+{
+	struct prog prog = { .rule = (uint32_t)rule, .step = step, .pred = p };
+
+	if (c->failed || !fold(f, p))
+		return;
+	prog.entry = emit(c, p, PC_TRUE, PC_FALSE);
+	if (c->b->progs_n >= RULE_PROGS_MAX ||
+	    rs_grow(c->rs, &c->b->prog, &c->progs_cap, c->b->progs_n, sizeof(*c->b->prog)) < 0) {
+		c->failed = true;
+		return;
+	}
+	c->b->prog[c->b->progs_n++] = prog;
+	if (!step)
+		c->rs->rule[rule]->kinds |= 1ull << k;
+}
+
+/* The last step of a sequence comes first: one event is one step. */
+static void compile_rule(struct coder *c, const struct fold *f, size_t k, size_t rule)
+{
+	const struct rule *r = c->rs->rule[rule];
+
+	compile_pred(c, f, k, rule, 0, r->pred);
+	for (size_t i = r->st ? r->st->steps_n : 0; i > 0; i--)
+		compile_pred(c, f, k, rule, (uint32_t)i, r->st->step[i - 1]);
+}
+
 static void compile_bucket(struct ruleset *rs, const struct fold *f, size_t k, uint32_t *local)
 {
 	struct coder c = { .rs = rs, .b = &rs->bucket[k], .local = local };
-	size_t cap = 0;
 
 	/* Rules with an action first: a result that is full of alerts must not lack the kill. */
 	for (size_t i = 0; i < 2 * rs->rule_n && !c.failed; i++) {
-		struct rule *r = rs->rule[i % rs->rule_n];
-		struct prog prog = { .rule = (uint32_t)(i % rs->rule_n) };
+		const struct rule *r = rs->rule[i % rs->rule_n];
 
-		if ((r->info.action == RULE_ACT_ALERT) != (i >= rs->rule_n) || !runs(r) ||
-		    !fold(f, r->pred))
-			continue;
-		prog.entry = emit(&c, r->pred, PC_TRUE, PC_FALSE);
-		if (rs_grow(rs, &c.b->prog, &cap, c.b->progs_n, sizeof(*c.b->prog)) < 0)
-			return;
-		c.b->prog[c.b->progs_n++] = prog;
-		r->kinds |= 1ull << k;
+		if ((r->info.action == RULE_ACT_ALERT) == (i >= rs->rule_n) && runs(r))
+			compile_rule(&c, f, k, i % rs->rule_n);
 	}
 	c.b->atom = c.atom;
 	c.b->atoms_n = (uint32_t)c.n;
@@ -226,10 +248,10 @@ static void compile_bucket(struct ruleset *rs, const struct fold *f, size_t k, u
 	}
 	for (size_t i = 0; i < c.n; i++)
 		local[c.atom[i]->idx] = 0;
-	if (c.failed)
+	if (c.failed && !rs->oom)
 		rule_error(rs, (struct pos){ 0 },
-			   "rule set too large: %d checks a kind, %zu instructions", RULE_ATOMS_MAX,
-			   RULE_CODE_MAX);
+			   "rule set too large: %d checks or %d rules a kind, %zu instructions",
+			   RULE_ATOMS_MAX, RULE_PROGS_MAX, RULE_CODE_MAX);
 }
 
 /* What the sandbox is killed for in the kernel: types for which the condition is true whatever the
@@ -247,7 +269,8 @@ static void pushdown(struct ruleset *rs, struct event *ev, uint32_t *stamp)
 		for (size_t i = 0; i < rs->rule_n; i++) {
 			struct rule *r = rs->rule[i];
 
-			if (runs(r) && r->info.action == RULE_ACT_KILL && fold(&f, r->pred) == 1)
+			if (runs(r) && !r->st && r->info.action == RULE_ACT_KILL &&
+			    fold(&f, r->pred) == 1)
 				rs->kill_escapes |= 1ull << t;
 		}
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Running the programs of one event's kind. A check that several rules share runs once. */
 #include "rules/index.h"
+#include "rules/state.h"
 
 #include <pthread.h>
 
@@ -406,10 +407,10 @@ static bool run_prog(const struct ruleset *rs, const struct bucket *b, struct ev
 }
 
 static size_t run_event(const struct ruleset *rs, const struct event *ev, bool indexed,
-			struct rule_matches *ret)
+			struct rule_memory *st, struct rule_matches *ret)
 {
 	uint64_t known[RULE_ATOMS_MAX / 64 + 1], value[RULE_ATOMS_MAX / 64 + 1];
-	uint64_t cand[RULE_RULES_MAX / 64 + 1];
+	uint64_t cand[RULE_PROGS_MAX / 64 + 1];
 	struct index_run run = { value, cand };
 	size_t k = kind_index((uint16_t)ev->kind), words, cands;
 	const struct bucket *b;
@@ -438,10 +439,13 @@ static size_t run_event(const struct ruleset *rs, const struct event *ev, bool i
 		for (uint64_t left = cand[w]; left; left &= left - 1) {
 			const struct prog *p = &b->prog[w * 64 + (size_t)__builtin_ctzll(left)];
 
-			if (!run_prog(rs, b, &e, p->entry, known, value))
+			const struct rule *r = rs->rule[p->rule];
+
+			if (!run_prog(rs, b, &e, p->entry, known, value) ||
+			    (r->st && !stateful_hit(st, r, p->step, &e)))
 				continue;
 			if (ret->n < RULE_MATCH_MAX)
-				ret->v[ret->n++] = &rs->rule[p->rule]->info;
+				ret->v[ret->n++] = &r->info;
 			else
 				ret->more++;
 		}
@@ -451,11 +455,17 @@ static size_t run_event(const struct ruleset *rs, const struct event *ev, bool i
 
 size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rule_matches *ret)
 {
-	return run_event(rs, ev, true, ret);
+	return run_event(rs, ev, true, NULL, ret);
+}
+
+size_t ruleset_judge(const struct ruleset *rs, struct rule_memory *st, const struct event *ev,
+		     struct rule_matches *ret)
+{
+	return run_event(rs, ev, true, st, ret);
 }
 
 size_t ruleset_eval_plain(const struct ruleset *rs, const struct event *ev,
 			  struct rule_matches *ret)
 {
-	return run_event(rs, ev, false, ret);
+	return run_event(rs, ev, false, NULL, ret);
 }

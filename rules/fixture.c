@@ -13,6 +13,7 @@ struct fixture {
 	rule_diag_fn fn;
 	void *arg;
 	struct arena arena;
+	struct rule_memory *st;
 	const struct rule_info *want[FIXTURE_NAMES_MAX], *near[FIXTURE_NAMES_MAX];
 	size_t want_n, near_n;
 	int line;
@@ -88,7 +89,7 @@ static int try_event(struct fixture *f, struct str json, struct err *err)
 		return err_set(err, ENOMEM, "%s:%d:1: out of memory", f->file, f->line);
 	if (event_from_json(ev, &f->arena, json, &inner) < 0)
 		return err_set(err, EINVAL, "%s:%d:1: %s", f->file, f->line, err_text(&inner));
-	ruleset_eval(f->rs, ev, &m);
+	ruleset_judge(f->rs, f->st, ev, &m);
 	f->bad = false;
 	for (size_t i = 0; i < f->want_n; i++)
 		if (!has(m.v, m.n, f->want[i]))
@@ -101,6 +102,15 @@ static int try_event(struct fixture *f, struct str json, struct err *err)
 	return f->bad;
 }
 
+static int new_sandbox(struct fixture *f, struct err *err)
+{
+	rule_memory_free(f->st);
+	f->st = NULL;
+	if (rule_memory_new(&f->st, f->rs) < 0)
+		return err_set(err, ENOMEM, "%s:%d:1: out of memory", f->file, f->line);
+	return 0;
+}
+
 static int read_comment(struct fixture *f, struct str s, struct err *err)
 {
 	s = trim((struct str){ s.p + 1, s.n - 1 });
@@ -108,7 +118,7 @@ static int read_comment(struct fixture *f, struct str s, struct err *err)
 		return read_names(f, (struct str){ s.p + 6, s.n - 6 }, f->want, &f->want_n, err);
 	if (str_starts(s, STR("near:")))
 		return read_names(f, (struct str){ s.p + 5, s.n - 5 }, f->near, &f->near_n, err);
-	return 0;
+	return str_eqz(s, "sandbox") ? new_sandbox(f, err) : 0;
 }
 
 int ruleset_test(const struct ruleset *rs, const char *file, struct str text, rule_diag_fn fn,
@@ -118,6 +128,7 @@ int ruleset_test(const struct ruleset *rs, const char *file, struct str text, ru
 	size_t events = 0;
 	int failed = 0, r = 0;
 
+	r = new_sandbox(&f, err);
 	arena_init(&f.arena, FIXTURE_ARENA_MAX);
 	while (text.n && r >= 0) {
 		const char *nl = memchr(text.p, '\n', text.n);
@@ -139,6 +150,7 @@ int ruleset_test(const struct ruleset *rs, const char *file, struct str text, ru
 		arena_reset(&f.arena);
 	}
 	arena_done(&f.arena);
+	rule_memory_free(f.st);
 	if (r < 0)
 		return r;
 	*ret_events = events;

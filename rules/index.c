@@ -200,11 +200,10 @@ static void set_bit(uint64_t *v, uint32_t i)
  * heavy access; below HEAVY_MIN its look-up costs more than the rules it saves. */
 static void guard_program(struct builder *g, uint32_t i, uint32_t *count, bool counting)
 {
-	const struct rule *r = g->rs->rule[g->b->prog[i].rule];
 	uint32_t score;
 
 	g->stack_n = 0;
-	score = guard(g, r->pred, false);
+	score = guard(g, g->b->prog[i].pred, false);
 	for (size_t k = 0; k < g->stack_n && score != NO_GUARD; k++) {
 		const struct atom *a = g->stack[k];
 

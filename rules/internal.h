@@ -22,16 +22,17 @@
 #define RULE_YAML_DEPTH_MAX 32
 #define RULE_YAML_NODES_MAX 1000000
 #define RULE_RULES_MAX	    20000
-#define RULE_LIST_MAX	    200000	      /* items of one list */
-#define RULE_COND_MAX	    ((size_t)4 << 20) /* bytes of a condition, lists substituted */
-#define RULE_DEPTH_MAX	    128		      /* nested parentheses and transformers */
-#define RULE_MACRO_DEPTH    64		      /* macros within macros */
-#define RULE_PRED_DEPTH	    1000	      /* levels of a condition, macros expanded */
-#define RULE_TERMS_MAX	    100000	      /* checks of one rule, macros expanded */
-#define RULE_CODE_MAX	    ((size_t)4 << 20) /* instructions of one rule set */
-#define RULE_ATOMS_MAX	    32768	      /* distinct checks that one event kind can need */
-#define RULE_ACCESS_MAX	    4096	      /* distinct fields with their arguments */
-#define RULE_MEMO_MAX	    256		      /* of those, the ones that have to be computed */
+#define RULE_LIST_MAX	    200000		 /* items of one list */
+#define RULE_COND_MAX	    ((size_t)4 << 20)	 /* bytes of a condition, lists substituted */
+#define RULE_DEPTH_MAX	    128			 /* nested parentheses and transformers */
+#define RULE_MACRO_DEPTH    64			 /* macros within macros */
+#define RULE_PRED_DEPTH	    1000		 /* levels of a condition, macros expanded */
+#define RULE_TERMS_MAX	    100000		 /* checks of one rule, macros expanded */
+#define RULE_CODE_MAX	    ((size_t)4 << 20)	 /* instructions of one rule set */
+#define RULE_ATOMS_MAX	    32768		 /* distinct checks that one event kind can need */
+#define RULE_ACCESS_MAX	    4096		 /* distinct fields with their arguments */
+#define RULE_MEMO_MAX	    256			 /* of those, the ones that have to be computed */
+#define RULE_PROGS_MAX	    (RULE_RULES_MAX * 2) /* conditions and steps of one kind */
 #define RULE_KINDS_MAX	    64
 #define RULE_SCRATCH	    ((size_t)512 << 10) /* bytes for computed values of one event */
 #define RULE_DIAGS_MAX	    1000
@@ -176,6 +177,8 @@ struct expr {
 
 /* NULL after an error, which was reported. */
 struct expr *expr_parse(struct ruleset *rs, const struct text *t);
+/* A field alone, transformers and argument included. False after an error, which was reported. */
+bool field_parse(struct ruleset *rs, const struct text *t, struct lhs *ret);
 const char *op_name(enum rule_op op);
 
 /* ---- fields (field.c, field_get*.c) ---- */
@@ -333,6 +336,13 @@ struct exception {
 	size_t values_n;
 };
 
+struct stateful;
+
+/* Keys of rules that remember, as they stand in the file. Only pointers to nodes. */
+struct state_keys {
+	const struct ynode *count, *window, *distinct, *sum, *by, *sequence, *within;
+};
+
 struct rule {
 	struct rule_info info; /* first: rule_info * is rule * */
 	const struct ynode *node;
@@ -346,6 +356,8 @@ struct rule {
 	uint32_t terms;
 	uint32_t visible;
 	struct pred *pred;
+	struct state_keys keys;
+	struct stateful *st; /* NULL: each event is judged by itself */
 	struct out_part *part;
 	size_t part_n;
 	uint64_t kinds;	    /* bit = dense kind index */
@@ -366,6 +378,8 @@ struct insn {
 struct prog {
 	uint32_t rule;
 	uint32_t entry;
+	uint32_t step; /* of a sequence; 0 = the rule's condition */
+	struct pred *pred;
 };
 
 struct bucket_index;
@@ -387,7 +401,9 @@ struct ruleset {
 	unsigned errors, warnings, diags;
 	bool compiled, oom;
 	unsigned actions; /* that the caller can do */
-	void *sha;	  /* EVP_MD_CTX */
+	bool has_state;
+	size_t state_size; /* bytes a sandbox */
+	void *sha;	   /* EVP_MD_CTX */
 	char hash[65];
 
 	struct source **src;

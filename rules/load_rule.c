@@ -21,6 +21,13 @@ enum {
 	K_SCOPE,
 	K_ATTACK,
 	K_THROTTLE,
+	K_STATE_COUNT,
+	K_STATE_WINDOW,
+	K_STATE_DISTINCT,
+	K_STATE_SUM,
+	K_STATE_BY,
+	K_STATE_SEQUENCE,
+	K_STATE_WITHIN,
 	K_COUNT
 };
 
@@ -41,11 +48,17 @@ static const struct key_def keys[] = {
 	[K_SCOPE] = { "scope", false, true },
 	[K_ATTACK] = { "attack", true, true },
 	[K_THROTTLE] = { "throttle", false, true },
+	[K_STATE_COUNT] = { "count", false, true },
+	[K_STATE_WINDOW] = { "window", false, true },
+	[K_STATE_DISTINCT] = { "distinct", false, true },
+	[K_STATE_SUM] = { "sum", false, true },
+	[K_STATE_BY] = { "by", false, true },
+	[K_STATE_SEQUENCE] = { "sequence", false, true },
+	[K_STATE_WITHIN] = { "within", false, true },
 };
 
 /* Ours and planned. Ignoring one of them would make a rule fire where its author said it should not. */
-static const char *const not_yet[] = { "count",	 "distinct", "window",	 "by",	"sequence",
-				       "within", "budget",   "baseline", "for", "deny_fallback" };
+static const char *const not_yet[] = { "budget", "baseline", "for", "deny_fallback" };
 
 static void set_text(struct ruleset *rs, const struct ynode *n, enum key_mode mode, struct text *t)
 {
@@ -220,6 +233,27 @@ static void set_key(struct ruleset *rs, struct rule *r, int key, const struct yn
 		    parse_duration_ns(s.p, &r->info.throttle_ns) < 0)
 			rule_error(rs, ynode_pos(n), "throttle '%s' must be like 500ms, 30s or 5m",
 				   s.p);
+		return;
+	case K_STATE_COUNT:
+		r->keys.count = n;
+		return;
+	case K_STATE_WINDOW:
+		r->keys.window = n;
+		return;
+	case K_STATE_DISTINCT:
+		r->keys.distinct = n;
+		return;
+	case K_STATE_SUM:
+		r->keys.sum = n;
+		return;
+	case K_STATE_BY:
+		r->keys.by = n;
+		return;
+	case K_STATE_SEQUENCE:
+		r->keys.sequence = n;
+		return;
+	case K_STATE_WITHIN:
+		r->keys.within = n;
 		return;
 	default:
 		return;

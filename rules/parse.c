@@ -687,3 +687,17 @@ struct expr *expr_parse(struct ruleset *rs, const struct text *t)
 	}
 	return e;
 }
+
+bool field_parse(struct ruleset *rs, const struct text *t, struct lhs *ret)
+{
+	struct parser p = { .rs = rs, .t = t, .s = t->s.p, .n = t->s.n };
+	char tok[48];
+
+	blanks(&p);
+	if (!parse_field(&p, ret))
+		return false;
+	blanks(&p);
+	if (p.i < p.n)
+		fail(&p, p.i, "expected a field alone, found %s", token(&p, p.i, tok));
+	return !p.failed;
+}

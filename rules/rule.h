@@ -69,18 +69,31 @@ int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, stru
 /* What the caller can do: a bit an action (1 << RULE_ACT_KILL ...). An enabled rule that asks for
  * another one is an error of its file. Before ruleset_compile; default: alert and kill. */
 void ruleset_allow_actions(struct ruleset *rs, unsigned actions);
+/* The caller judges with ruleset_judge: rules that count or order events are allowed. Without it they
+ * are errors. Before ruleset_compile. */
+void ruleset_allow_state(struct ruleset *rs);
 /* Bind names, check types, compile. After this the set is read-only and can be shared by threads. */
 int ruleset_compile(struct ruleset *rs, struct err *err);
 
 /* Which rules match: those with an action first, so that no number of alerts can hide one. Allocates
  * nothing (after a thread's first event). Returns the number. */
 size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rule_matches *ret);
+/* What the rules remember of one sandbox: made with it, given with each of its events, of one thread. The
+ * set must outlive it. `evicted`: values of `by` forgotten because there were too many. */
+struct rule_memory;
+int rule_memory_new(struct rule_memory **ret, const struct ruleset *rs);
+void rule_memory_free(struct rule_memory *st);
+uint64_t rule_memory_evicted(const struct rule_memory *st);
+/* As ruleset_eval, which leaves out rules that count or order events. */
+size_t ruleset_judge(const struct ruleset *rs, struct rule_memory *st, const struct event *ev,
+		     struct rule_matches *ret);
 /* The rule's `output` with fields filled in, at most `max` bytes. */
 int rule_format_output(const struct rule_info *r, const struct event *ev, struct buf *out);
 
 /* Fixtures: JSON events as event_to_json writes them, one a line, each behind comment lines
  *   # fires: Rule A; Rule B     exactly these rules fire (none without this line)
  *   # near: Rule C              a near miss: this rule exists and does not fire
+ *   # sandbox                   from here on another sandbox: nothing is remembered
  * Every difference is told to `fn` with its line. Returns the number of failed events, with
  * *ret_events the number tried; -EINVAL when the file is no fixture file. */
 int ruleset_test(const struct ruleset *rs, const char *file, struct str text, rule_diag_fn fn,

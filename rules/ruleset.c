@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Life of a rule set: memory, names, sources and their hash. */
-#include "rules/internal.h"
+#include "rules/state.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -234,6 +234,11 @@ void ruleset_allow_actions(struct ruleset *rs, unsigned actions)
 	rs->actions = actions;
 }
 
+void ruleset_allow_state(struct ruleset *rs)
+{
+	rs->has_state = true;
+}
+
 /* A rule that was to prevent or stop something and only alerts would be worse than none. */
 static void check_action(struct ruleset *rs, struct rule *r)
 {
@@ -267,7 +272,7 @@ static void bind_rule(struct ruleset *rs, struct rule *r)
 	} else {
 		r->falco = expr_uses_evt(rs, e, 0);
 		r->pred = bind_expr(rs, r, e, r->falco);
-		if (!r->pred)
+		if (!r->pred || !stateful_bind(rs, r))
 			r->failed = true;
 	}
 	if (!output_compile(rs, r))

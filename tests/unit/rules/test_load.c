@@ -49,7 +49,9 @@ static const struct bad bad[] = {
 	{ HEAD "  condition: kind = exec\n  enabled: maybe\n",
 	  "6:12: value of 'enabled' must be true or false" },
 	{ HEAD "  condition: kind = exec\n  count: 5\n",
-	  "6:10: key 'count' of rule 'r' is not supported" },
+	  "6:10: rule 'r' counts or orders events, which is not available here" },
+	{ HEAD "  condition: kind = exec\n  baseline: x\n",
+	  "6:13: key 'baseline' of rule 'r' is not supported" },
 	{ "- rule: r\n  condition: or kind = exec\n  override: {condition: append}\n",
 	  "1:3: no rule 'r' to change" },
 	{ HEAD
