@@ -4,8 +4,9 @@
 
 #include <stdarg.h>
 
-#define FIXTURE_NAMES_MAX 32
-#define FIXTURE_ARENA_MAX ((size_t)16 << 20)
+#define FIXTURE_NAMES_MAX  32
+#define FIXTURE_REPEAT_MAX 100000
+#define FIXTURE_ARENA_MAX  ((size_t)16 << 20)
 
 struct fixture {
 	const struct ruleset *rs;
@@ -16,6 +17,7 @@ struct fixture {
 	struct rule_memory *st;
 	const struct rule_info *want[FIXTURE_NAMES_MAX], *near[FIXTURE_NAMES_MAX];
 	size_t want_n, near_n;
+	unsigned repeat; /* how often the next event happens */
 	int line;
 	bool bad; /* this event failed */
 };
@@ -79,18 +81,58 @@ static bool has(const struct rule_info *const *v, size_t n, const struct rule_in
 	return false;
 }
 
-static int try_event(struct fixture *f, struct str json, struct err *err)
+/* "{i}" stands for the number of the repetition, from 1. */
+static struct str numbered(struct fixture *f, struct str json, unsigned i)
 {
-	struct event *ev = arena_zalloc(&f->arena, sizeof(*ev));
-	struct rule_matches m;
+	struct buf b;
+	struct str out;
+
+	buf_init(&b, 1 << 20);
+	for (size_t k = 0; k < json.n; k++) {
+		if (json.n - k >= 3 && !memcmp(json.p + k, "{i}", 3)) {
+			buf_printf(&b, "%u", i);
+			k += 2;
+		} else {
+			buf_addc(&b, json.p[k]);
+		}
+	}
+	out = b.failed ? (struct str){ 0 } : arena_strndup(&f->arena, b.p ? b.p : "", b.n);
+	buf_done(&b);
+	return out;
+}
+
+static int judge(struct fixture *f, struct str json, unsigned i, struct rule_matches *m,
+		 struct err *err)
+{
+	struct event *ev;
 	struct err inner = { 0 };
 
-	if (!ev)
+	arena_reset(&f->arena);
+	ev = arena_zalloc(&f->arena, sizeof(*ev));
+	json = numbered(f, json, i);
+	if (!ev || !json.p)
 		return err_set(err, ENOMEM, "%s:%d:1: out of memory", f->file, f->line);
 	if (event_from_json(ev, &f->arena, json, &inner) < 0)
 		return err_set(err, EINVAL, "%s:%d:1: %s", f->file, f->line, err_text(&inner));
-	ruleset_judge(f->rs, f->st, ev, &m);
+	ruleset_judge(f->rs, f->st, ev, m);
+	return 0;
+}
+
+/* What is expected is expected of the last repetition; before it those rules must be quiet. */
+static int try_event(struct fixture *f, struct str json, struct err *err)
+{
+	struct rule_matches m;
+	int r;
+
 	f->bad = false;
+	for (unsigned i = 1; i <= f->repeat; i++) {
+		r = judge(f, json, i, &m, err);
+		if (r < 0)
+			return r;
+		for (size_t k = 0; i < f->repeat && k < m.n; k++)
+			if (has(f->want, f->want_n, m.v[k]))
+				say(f, "rule '%s' fired on repetition %u already", m.v[k]->name, i);
+	}
 	for (size_t i = 0; i < f->want_n; i++)
 		if (!has(m.v, m.n, f->want[i]))
 			say(f, "rule '%s' should fire, it did not", f->want[i]->name);
@@ -100,6 +142,20 @@ static int try_event(struct fixture *f, struct str json, struct err *err)
 		else if (!has(f->want, f->want_n, m.v[i]))
 			say(f, "rule '%s' fired, it should not", m.v[i]->name);
 	return f->bad;
+}
+
+static int read_repeat(struct fixture *f, struct str s, struct err *err)
+{
+	char text[16];
+	unsigned long n;
+
+	snprintf(text, sizeof(text), "%.*s", (int)MIN(s.n, sizeof(text) - 1), s.p);
+	n = strtoul(text, NULL, 10);
+	if (n < 1 || n > FIXTURE_REPEAT_MAX)
+		return err_set(err, EINVAL, "%s:%d:1: 'repeat' must be 1 to %d", f->file, f->line,
+			       FIXTURE_REPEAT_MAX);
+	f->repeat = (unsigned)n;
+	return 0;
 }
 
 static int new_sandbox(struct fixture *f, struct err *err)
@@ -118,13 +174,15 @@ static int read_comment(struct fixture *f, struct str s, struct err *err)
 		return read_names(f, (struct str){ s.p + 6, s.n - 6 }, f->want, &f->want_n, err);
 	if (str_starts(s, STR("near:")))
 		return read_names(f, (struct str){ s.p + 5, s.n - 5 }, f->near, &f->near_n, err);
+	if (str_starts(s, STR("repeat:")))
+		return read_repeat(f, trim((struct str){ s.p + 7, s.n - 7 }), err);
 	return str_eqz(s, "sandbox") ? new_sandbox(f, err) : 0;
 }
 
 int ruleset_test(const struct ruleset *rs, const char *file, struct str text, rule_diag_fn fn,
 		 void *arg, size_t *ret_events, struct err *err)
 {
-	struct fixture f = { .rs = rs, .file = file, .fn = fn, .arg = arg };
+	struct fixture f = { .rs = rs, .file = file, .fn = fn, .arg = arg, .repeat = 1 };
 	size_t events = 0;
 	int failed = 0, r = 0;
 
@@ -147,7 +205,7 @@ int ruleset_test(const struct ruleset *rs, const char *file, struct str text, ru
 		failed += r > 0;
 		events++;
 		f.want_n = f.near_n = 0;
-		arena_reset(&f.arena);
+		f.repeat = 1;
 	}
 	arena_done(&f.arena);
 	rule_memory_free(f.st);

@@ -93,6 +93,8 @@ int rule_format_output(const struct rule_info *r, const struct event *ev, struct
 /* Fixtures: JSON events as event_to_json writes them, one a line, each behind comment lines
  *   # fires: Rule A; Rule B     exactly these rules fire (none without this line)
  *   # near: Rule C              a near miss: this rule exists and does not fire
+ *   # repeat: 20                the event happens so often, {i} in it is the number; the above is
+ *                               said of the last one
  *   # sandbox                   from here on another sandbox: nothing is remembered
  * Every difference is told to `fn` with its line. Returns the number of failed events, with
  * *ret_events the number tried; -EINVAL when the file is no fixture file. */

@@ -196,6 +196,8 @@ int main(int argc, char **argv)
 	int r;
 
 	r = ruleset_new(&rules, NULL, NULL);
+	if (r == 0)
+		ruleset_allow_state(rules);
 	for (size_t i = 0; r == 0 && i < rule_packs_n; i++)
 		r = ruleset_add_text(rules, rule_packs[i].name, rule_packs[i].text, &err);
 	if (r == 0)

@@ -171,6 +171,7 @@ static void run_packs(const struct set *s)
 
 	if (ruleset_new(&rs, say, NULL) < 0)
 		exit(1);
+	ruleset_allow_state(rs);
 	for (size_t i = 0; i < rule_packs_n; i++)
 		if (ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, NULL) < 0)
 			exit(1);

@@ -13,7 +13,7 @@ static void hear(void *arg, const struct rule_diag *d)
 		abort();
 }
 
-static void judge(const struct ruleset *rs, enum wire_kind kind)
+static void judge(const struct ruleset *rs, struct rule_memory *st, enum wire_kind kind)
 {
 	static const struct str args[] = { { "sh", 2 }, { "-c", 2 }, { "id", 2 } };
 	struct rule_matches m;
@@ -28,7 +28,8 @@ static void judge(const struct ruleset *rs, enum wire_kind kind)
 	event_set_list(&ev, F_PROC_ARGS, args, 3);
 	event_set_strz(&ev, F_FILE_PATH, "/etc/passwd");
 	event_set_strz(&ev, F_ESCAPE_TYPE, "unshare");
-	ruleset_eval(rs, &ev, &m);
+	event_set_u64(&ev, F_MONO, 1000000000);
+	ruleset_judge(rs, st, &ev, &m);
 	for (size_t i = 0; i < m.n; i++) {
 		buf_reset(&out);
 		rule_format_output(m.v[i], &ev, &out);
@@ -39,19 +40,26 @@ static void judge(const struct ruleset *rs, enum wire_kind kind)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct rule_memory *st = NULL;
 	struct ruleset *rs = NULL;
 	struct err err = { 0 };
 
 	if (ruleset_new(&rs, hear, NULL) < 0)
 		return 0;
+	ruleset_allow_state(rs);
 	if (ruleset_add_text(rs, "fuzz", (struct str){ (const char *)data, size }, &err) == 0 &&
 	    ruleset_compile(rs, &err) == 0) {
-		judge(rs, WIRE_EXEC);
-		judge(rs, WIRE_FILE_OPEN);
-		judge(rs, WIRE_ESCAPE);
+		if (rule_memory_new(&st, rs) < 0)
+			abort();
+		for (int i = 0; i < 3; i++) {
+			judge(rs, st, WIRE_EXEC);
+			judge(rs, st, WIRE_FILE_OPEN);
+			judge(rs, st, WIRE_ESCAPE);
+		}
 	} else if (!err.text[0]) {
 		abort();
 	}
+	rule_memory_free(st);
 	ruleset_free(rs);
 	return 0;
 }

@@ -54,6 +54,7 @@ static int load_rules(struct ruleset *rs, bool default_packs, const struct optio
 {
 	int r;
 
+	ruleset_allow_state(rs);
 	for (size_t i = 0; default_packs && i < rule_packs_n; i++) {
 		r = ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, err);
 		if (r < 0)

@@ -88,7 +88,9 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 	s = session_new(opt);
 	if (!s)
 		return -ENOMEM;
-	r = enrich_session_add(p->enrich, &es);
+	r = p->rules ? rule_memory_new(&s->memory, p->rules) : 0;
+	if (r == 0)
+		r = enrich_session_add(p->enrich, &es);
 	if (r < 0) {
 		session_free(s);
 		return r;
@@ -174,7 +176,7 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 		complete_start(p, s, ev);
 	matches.n = matches.more = 0;
 	if (p->rules)
-		ruleset_eval(p->rules, ev, &matches);
+		ruleset_judge(p->rules, s->memory, ev, &matches);
 	p->counters.rule_overflow += matches.more;
 	verdict_act(s, ev, &matches, &verdict);
 	r = session_emit(s, ev, &p->json);

@@ -29,6 +29,8 @@ struct session *session_new(const struct session_options *opt)
 
 void session_free(struct session *s)
 {
+	if (s)
+		rule_memory_free(s->memory);
 	free(s);
 }
 

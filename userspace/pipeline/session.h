@@ -3,6 +3,7 @@
 #ifndef WARDER_PIPELINE_SESSION_H
 #define WARDER_PIPELINE_SESSION_H
 
+#include "rules/rule.h"
 #include "userspace/base/ulid.h"
 #include "userspace/pipeline/pipeline.h"
 
@@ -25,7 +26,8 @@ struct session {
 	uint64_t seq; /* last one given */
 	struct session_stats stats;
 	struct session_lost lost;
-	bool alerted; /* since the last commit */
+	bool alerted;		    /* since the last commit */
+	struct rule_memory *memory; /* of rules that count or order events; NULL without rules */
 };
 
 struct session *session_new(const struct session_options *opt);

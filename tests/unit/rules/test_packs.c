@@ -11,6 +11,7 @@ static struct ruleset *load_packs(void)
 	struct said said = { .n = 0 };
 
 	assert_int_equal(ruleset_new(&rs, hear, &said), 0);
+	ruleset_allow_state(rs);
 	for (size_t i = 0; i < rule_packs_n; i++)
 		assert_int_equal(ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, NULL),
 				 0);
@@ -22,7 +23,8 @@ static struct ruleset *load_packs(void)
 
 static void packs_are_built_in(void **state)
 {
-	static const char *const names[] = { "escape", "files", "network", "process" };
+	static const char *const names[] = { "agent",	"escape",  "files",
+					     "network", "process", "resources" };
 	struct ruleset *rs = load_packs();
 
 	(void)state;
