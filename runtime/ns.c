@@ -383,6 +383,7 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 	}
 	s->control = pair[0];
 	t.control = pair[1];
+	t.peer = pair[0];
 	if (s->plan->net == SANDBOX_NET_NONE)
 		t.netns = netns_take();
 	for (int i = 0; i < 3; i++)

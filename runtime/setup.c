@@ -158,8 +158,8 @@ void setup_run(struct setup *s)
 
 		sigaction(sig, &sa, NULL);
 	}
-	/* Or a launcher that dies now would seem to live on in us. */
 	close(s->leaf);
+	close(s->peer);
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		int r;
 

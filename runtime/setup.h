@@ -14,7 +14,9 @@ struct setup {
 	const struct sandbox_plan *plan;
 	uint32_t host_id;
 	int control;
-	int leaf;   /* the cgroup, whose lock is the launcher's alone */
+	/* The launcher's, closed at once: held here, a dead launcher would seem alive to a sweep (lock of
+	 * the leaf) and to ourselves (other end of `control`). */
+	int leaf, peer;
 	int netns;  /* made ahead; -1 = made by clone3 */
 	int init;   /* memfd of init's program */
 	int config; /* memfd of struct init_config */
