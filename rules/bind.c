@@ -313,7 +313,7 @@ static struct pred *bind_kids(struct binder *b, const struct expr *e)
 	struct pred *p = pred_new(b->rs, type, e->n);
 	bool ok = p != NULL;
 
-	for (size_t i = 0; i < e->n && !b->rs->oom; i++) {
+	for (size_t i = 0; i < e->n && !b->rs->oom && b->rs->diags < RULE_DIAGS_MAX; i++) {
 		struct pred *kid = bind(b, e->kid[i]);
 
 		/* Go on after an error: the next one is as interesting. */
@@ -445,12 +445,13 @@ static bool macro_parse(struct ruleset *rs, struct macro *m)
 static struct macro *find_macro(struct binder *b, const struct expr *e)
 {
 	struct macro *m = ruleset_macro(b->rs, e->name);
-	struct pos at = text_pos(e->text, e->pos);
+	struct pos at;
 	const char **names;
 	char hint[96], word[96];
 
 	if (m && (!b->in || m->index < b->in->visible))
 		return m;
+	at = text_pos(e->text, e->pos);
 	if (m) {
 		rule_error(b->rs, at,
 			   "macro '%s' is defined later (line %d): macro '%s' cannot use it yet",

@@ -45,6 +45,8 @@ struct ynode;
 struct source {
 	const char *name;
 	struct str raw;
+	size_t *line; /* byte offsets of line starts; NULL for text without a file */
+	size_t lines;
 };
 
 /* ---- positions and messages (diag.c) ---- */
@@ -79,8 +81,7 @@ struct ynode {
 };
 
 /* All documents of a file as one list of top-level nodes. 0 or -EINVAL (said through rule_error). */
-int yaml_read(struct ruleset *rs, const struct source *src, struct ynode ***ret_docs,
-	      size_t *ret_n);
+int yaml_read(struct ruleset *rs, struct source *src, struct ynode ***ret_docs, size_t *ret_n);
 struct ynode *ynode_get(const struct ynode *map, const char *key);
 struct pos ynode_pos(const struct ynode *n);
 /* Where byte `off` of the scalar stands in the file. */
@@ -448,7 +449,7 @@ struct rule *ruleset_rule(const struct ruleset *rs, struct str name);
 int ruleset_name_add(struct ruleset *rs, char space, struct str name, void *obj);
 
 /* load.c */
-int load_source(struct ruleset *rs, const struct source *src);
+int load_source(struct ruleset *rs, struct source *src);
 
 /* exception.c: condition with the rule's exceptions added. */
 int rule_full_condition(struct ruleset *rs, struct rule *r, struct text *ret);

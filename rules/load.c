@@ -435,7 +435,7 @@ static void load_item(struct ruleset *rs, const struct ynode *item)
 	}
 }
 
-int load_source(struct ruleset *rs, const struct source *src)
+int load_source(struct ruleset *rs, struct source *src)
 {
 	unsigned before = rs->errors;
 	struct ynode **doc = NULL;

@@ -328,23 +328,22 @@ static bool op_fits(enum rule_op op, enum rtype t)
 
 static bool check_op(struct ruleset *rs, const struct expr *e, const struct atom *a)
 {
-	struct pos at = text_pos(e->text, e->op_pos);
-
 	if (!op_fits(e->op, a->a->type)) {
-		rule_error(rs, at, "operator '%s' does not fit field '%.*s', which is %s",
-			   op_name(e->op), SHOW(e->lhs.name), type_name(a->a->type));
+		rule_error(rs, text_pos(e->text, e->op_pos),
+			   "operator '%s' does not fit field '%.*s', which is %s", op_name(e->op),
+			   SHOW(e->lhs.name), type_name(a->a->type));
 		return false;
 	}
 	/* Of addresses and ports neither may be equal; of names Falco wants one that differs. */
 	if (e->op == OP_NE && a->a->list && a->a->type == RT_STR && (a->a->row->flags & FR_ANY)) {
-		rule_warn(rs, at,
+		rule_warn(rs, text_pos(e->text, e->op_pos),
 			  "field '%.*s' has several values: '!=' is true when one of them differs, "
 			  "'not %.*s = ...' when none is equal",
 			  SHOW(e->lhs.name), SHOW(e->lhs.name));
 		return true;
 	}
 	if (e->op == OP_NE && a->a->list && a->a->type == RT_STR) {
-		rule_error(rs, at,
+		rule_error(rs, text_pos(e->text, e->op_pos),
 			   "field '%.*s' has several values: write 'not %.*s = ...' or "
 			   "'not %.*s in (...)'",
 			   SHOW(e->lhs.name), SHOW(e->lhs.name), SHOW(e->lhs.name));

@@ -51,6 +51,22 @@ static bool check_bytes(struct ruleset *rs, const struct source *src)
 	return true;
 }
 
+static int find_lines(struct ruleset *rs, struct source *src)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < src->raw.n; i++)
+		n += src->raw.p[i] == '\n';
+	src->line = rs_alloc(rs, n * sizeof(*src->line));
+	if (!src->line)
+		return -ENOMEM;
+	src->lines = 1;
+	for (size_t i = 0; i < src->raw.n; i++)
+		if (src->raw.p[i] == '\n')
+			src->line[src->lines++] = i + 1;
+	return 0;
+}
+
 static void parser_error(struct reader *y)
 {
 	const yaml_parser_t *p = &y->p;
@@ -259,13 +275,16 @@ static int read_all(struct reader *y, struct ynode ***ret_docs, size_t *ret_n)
 	return 0;
 }
 
-int yaml_read(struct ruleset *rs, const struct source *src, struct ynode ***ret_docs, size_t *ret_n)
+int yaml_read(struct ruleset *rs, struct source *src, struct ynode ***ret_docs, size_t *ret_n)
 {
 	auto_free struct reader *y = NULL;
 	int r;
 
 	if (!check_bytes(rs, src))
 		return -EINVAL;
+	r = find_lines(rs, src);
+	if (r < 0)
+		return r;
 	y = calloc(1, sizeof(*y));
 	if (!y || !yaml_parser_initialize(&y->p)) {
 		rs->oom = true;
@@ -305,13 +324,14 @@ static bool is_blank(char c)
 struct pos ynode_pos_at(const struct ynode *n, size_t off)
 {
 	struct str raw = n->src->raw;
-	struct pos at = { n->src, 1, 1 };
+	struct pos at = { n->src, n->line, 1 };
 	size_t i = 0, want = 0;
 
+	if ((size_t)n->line > n->src->lines)
+		return ynode_pos(n);
+	i = n->src->line[n->line - 1];
 	for (size_t k = 0; k < off && k < n->text.n; k++)
 		want += !is_blank(n->text.p[k]);
-	while (i < raw.n && at.line < n->line)
-		at.line += raw.p[i++] == '\n';
 	for (; i < raw.n && at.col < n->col && raw.p[i] != '\n'; i++)
 		at.col += ((unsigned char)raw.p[i] & 0xc0) != 0x80;
 	if (n->style == Y_BLOCK) {
