@@ -271,7 +271,7 @@ static void pushdown(struct ruleset *rs, struct event *ev, uint32_t *stamp)
 
 			if (runs(r) && !r->st && r->info.action == RULE_ACT_KILL &&
 			    fold(&f, r->pred) == 1)
-				rs->kill_escapes |= 1ull << t;
+				r->kill_escapes |= 1ull << t;
 		}
 	}
 }
@@ -318,6 +318,8 @@ int compile_buckets(struct ruleset *rs)
 		compile_bucket(rs, &f, i, local);
 	}
 	pushdown(rs, ev, &stamp);
+	for (size_t i = 0; i < rs->rule_n; i++)
+		rs->kill_escapes |= rs->rule[i]->kill_escapes;
 	for (size_t i = 0; i < rs->rule_n && !rs->is_filter; i++)
 		report(rs, rs->rule[i]);
 	return rs->oom ? -ENOMEM : 0;

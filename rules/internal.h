@@ -361,8 +361,9 @@ struct rule {
 	struct stateful *st; /* NULL: each event is judged by itself */
 	struct out_part *part;
 	size_t part_n;
-	uint64_t kinds;	    /* bit = dense kind index */
-	const char *absent; /* first field that is never there */
+	uint64_t kinds;	       /* bit = dense kind index */
+	uint64_t kill_escapes; /* as in ruleset_kernel_kill_escapes */
+	const char *absent;    /* first field that is never there */
 	struct str tags_store;
 	struct ruleset *rs;
 };
