@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <string.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/json.h"
+#include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
+
+#define FIXTURE_FILE_MAX ((size_t)64 << 20)
 
 DEFINE_AUTO(ruleset, ruleset_free)
 
@@ -87,26 +92,122 @@ static void print_summary(const struct ruleset *rs)
 	       count[RULE_DISABLED], ruleset_hash(rs));
 }
 
-static const char USAGE[] = "rules check|list [OPTIONS] [FILE...]";
+/* ---- explain ---- */
+
+static int print_explained(const struct ruleset *rs)
+{
+	for (size_t i = 0; i < ruleset_count(rs); i++) {
+		const struct rule_info *r = ruleset_get(rs, i);
+		auto_buf struct buf out = { 0 };
+		const char *p;
+
+		printf("%s%s (%s, %s)\n", i ? "\n" : "", r->name, rule_priority_name(r->priority),
+		       rule_action_name(r->action));
+		if (rule_explain(r, &out) < 0 || buf_addc(&out, 0) < 0)
+			return -ENOMEM;
+		for (p = out.p; *p; p += strcspn(p, "\n") + 1)
+			printf("    %.*s\n", (int)strcspn(p, "\n"), p);
+	}
+	return 0;
+}
+
+/* ---- test ---- */
+
+static bool is_fixture(const char *path)
+{
+	return str_ends(str_from(path), STR(".events"));
+}
+
+static void print_difference(void *arg, const struct rule_diag *d)
+{
+	(void)arg;
+	printf("%s:%d: %s\n", d->file, d->line, d->text);
+}
+
+static int test_file(const struct ruleset *rs, const char *path, size_t *events, size_t *failed)
+{
+	auto_free char *text = NULL;
+	struct err err = { 0 };
+	size_t n = 0, k = 0;
+	int r;
+
+	r = file_read_at(AT_FDCWD, path, FIXTURE_FILE_MAX, &text, &n);
+	if (r < 0) {
+		log_error("fixture '%s': %s", path, strerror(-r));
+		return r;
+	}
+	r = ruleset_test(rs, path, (struct str){ text, n }, print_difference, NULL, &k, &err);
+	if (r < 0) {
+		log_error("%s", err_text(&err));
+		return r;
+	}
+	*events += k;
+	*failed += (size_t)r;
+	return 0;
+}
+
+static int test_files(const struct ruleset *rs, const struct option_list *fixtures)
+{
+	size_t events = 0, failed = 0;
+
+	for (size_t i = 0; i < fixtures->n; i++)
+		if (test_file(rs, fixtures->v[i], &events, &failed) < 0)
+			return 1;
+	printf("%zu events, %zu as expected, %zu not\n", events, events - failed, failed);
+	return failed > 0;
+}
+
+/* ---- the command ---- */
+
+enum verb { CHECK, LIST, EXPLAIN, TEST, VERBS };
+
+static const char *const VERB_NAMES[VERBS] = { "check", "list", "explain", "test" };
+
+static const char USAGE[] = "rules check|list|explain|test [OPTIONS] [FILE...]";
 static const char PURPOSE[] =
-	"check  read rule files, say what is wrong as file:line:col: message; exit 0 or 1\n"
-	"list   the rules of the files, or of the built-in packs when no file is given";
+	"check    read rule files, say what is wrong as file:line:col: message; exit 0 or 1\n"
+	"list     the rules of the files, or of the built-in packs when no file is given\n"
+	"explain  what each rule does on this host: kinds, fields, where it is enforced\n"
+	"test     judge the events of the files named *.events, without a kernel; exit 0 or 1";
+
+static int find_verb(const char *word)
+{
+	for (int v = 0; v < VERBS; v++)
+		if (!strcmp(word, VERB_NAMES[v]))
+			return v;
+	return -1;
+}
+
+static int run_verb(enum verb verb, const struct rules_args *args, const struct ruleset *rs,
+		    const struct option_list *fixtures)
+{
+	int code = 0;
+
+	if (verb == EXPLAIN)
+		code = print_explained(rs) < 0 ? EXIT_WARDER : 0;
+	else if (verb == TEST)
+		code = test_files(rs, fixtures);
+	else if (verb == LIST || args->json)
+		print_rules(rs, args->json);
+	else
+		print_summary(rs);
+	return cli_finish_output(code);
+}
 
 int cmd_rules(int argc, char **argv)
 {
 	AUTO(ruleset) struct ruleset *rs = NULL;
-	struct option_list files = { 0 };
+	struct option_list files = { 0 }, fixtures = { 0 };
 	struct rules_args args = { 0 };
 	struct err err = { 0 };
-	bool check;
-	int n;
+	int n, verb;
 
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		cli_usage(USAGE, PURPOSE, OPTIONS);
 		return argc < 2 ? EXIT_WARDER : 0;
 	}
-	check = !strcmp(argv[1], "check");
-	if (!check && strcmp(argv[1], "list")) {
+	verb = find_verb(argv[1]);
+	if (verb < 0) {
 		err_set(&err, EINVAL, "unknown subcommand '%s'", argv[1]);
 		return cli_bad_usage("rules", &err);
 	}
@@ -117,21 +218,21 @@ int cmd_rules(int argc, char **argv)
 		return 0;
 	}
 	for (int i = 0; i < n; i++) {
-		if (files.n == OPTION_LIST_MAX) {
-			err_set(&err, E2BIG, "more than %d rule files", OPTION_LIST_MAX);
+		const char *path = argv[2 + i];
+		struct option_list *list = verb == TEST && is_fixture(path) ? &fixtures : &files;
+
+		if (list->n == OPTION_LIST_MAX) {
+			err_set(&err, E2BIG, "more than %d files", OPTION_LIST_MAX);
 			return cli_bad_usage("rules", &err);
 		}
-		files.v[files.n++] = argv[2 + i];
+		list->v[list->n++] = path;
 	}
-	if (check && !files.n && !args.packs) {
-		err_set(&err, EINVAL, "which rule file?");
+	if ((verb == CHECK && !files.n && !args.packs) || (verb == TEST && !fixtures.n)) {
+		err_set(&err, EINVAL,
+			verb == TEST ? "which fixture file (*.events)?" : "which rule file?");
 		return cli_bad_usage("rules", &err);
 	}
 	if (cli_load_rules(&rs, args.packs || !files.n, &files) < 0)
-		return check ? 1 : EXIT_WARDER;
-	if (!check || args.json)
-		print_rules(rs, args.json);
-	if (check && !args.json)
-		print_summary(rs);
-	return cli_finish_output(0);
+		return verb == CHECK || verb == TEST ? 1 : EXIT_WARDER;
+	return run_verb((enum verb)verb, &args, rs, &fixtures);
 }

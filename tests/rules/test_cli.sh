@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `warder rules`: what it prints and how it exits.
+set -u
+w=${WARDER_BUILD:-build}/warder
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+n=0
+echo 1..8
+
+# check NAME CODE TEXT COMMAND...: exit code and a piece of the output
+check() {
+	local name=$1 code=$2 text=$3 out got
+	shift 3
+	out=$("$@" 2>&1)
+	got=$?
+	n=$((n + 1))
+	if [ "$got" = "$code" ] && [[ $out == *"$text"* ]]; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		printf '%s\n' "exit code $got, said:" "$out" | sed 's/^/# /'
+	fi
+}
+
+cat >"$dir/good.yaml" <<'YAML'
+- rule: Setns
+  desc: d
+  output: o
+  priority: CRITICAL
+  condition: escape.type = setns
+  action: kill
+YAML
+sed 's/setns/setnss/' "$dir/good.yaml" >"$dir/bad.yaml"
+printf '%s\n' '# fires: Setns' '{"kind":"escape","escape.type":"setns"}' '{"kind":"exec"}' >"$dir/good.events"
+printf '%s\n' '# fires: Setns' '{"kind":"escape","escape.type":"mount"}' >"$dir/bad.events"
+
+check "a good file" 0 "1 rules: 1 loaded" "$w" rules check "$dir/good.yaml"
+check "a broken file" 1 "bad.yaml:5:28: " "$w" rules check "$dir/bad.yaml"
+check "the default packs" 0 "Namespace changed from inside a sandbox" "$w" rules list
+check "explained" 0 "killed before its call returns (setns)" "$w" rules explain "$dir/good.yaml"
+check "fixtures that hold" 0 "2 events, 2 as expected, 0 not" "$w" rules test "$dir/good.yaml" "$dir/good.events"
+check "fixtures that do not" 1 "bad.events:2: rule 'Setns' should fire" "$w" rules test "$dir/good.yaml" "$dir/bad.events"
+check "packs on their fixtures" 0 ", 0 not" "$w" rules test tests/rules/packs/*.events
+check "no fixtures" 125 "which fixture file" "$w" rules test "$dir/good.yaml"
