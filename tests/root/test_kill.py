@@ -42,6 +42,16 @@ REPORTED = {
 
 
 class Rules(TestCase):
+    def test_kill_before_the_start_was_told(self):
+        """The kill may come before init could say that the payload runs: it is a kill all the same."""
+        rules = self.path("rules.yaml", "- rule: No true\n  desc: d\n  condition: kind = exec and proc.name = true\n"
+                                        "  output: o\n  priority: ALERT\n  action: kill\n")
+        for _ in range(15):
+            s = self.session("true", options=["--no-default-rules", "--rules", rules])
+            self.assertCode(s, 137)
+            self.assertEqual((s.result["reason"], s.result["rule"], s.result["error"]), ("rule", "No true", None))
+            self.assertEqual(s.kinds("session.stop")[0]["run"]["reason"], "rule")
+
     def killed_by_rule(self, s, escape):
         self.assertCode(s, 137)
         r = s.result

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/pipeline/run.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -53,6 +54,26 @@ const char *state_dir(void)
 	return dir && *dir ? dir : STATE_DIR_DEFAULT;
 }
 
+/* What is given away below must not be a directory with a life of its own: "--session-dir /etc". */
+static int check_empty(int fd, struct err *err)
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	int e = errno;
+	struct dirent *de;
+
+	if (!dir) {
+		if (copy >= 0)
+			close(copy);
+		return err_set(err, e, "%m");
+	}
+	while ((de = readdir(dir)))
+		if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+			return err_set(err, ENOTEMPTY, "it must be new or empty, '%s' is in it",
+				       de->d_name);
+	return 0;
+}
+
 /* A directory for root and the engine only; an existing one must be empty. */
 static int open_bundle(struct run *run, struct err *err)
 {
@@ -72,6 +93,9 @@ static int open_bundle(struct run *run, struct err *err)
 	run->bundle_fd = open(res->bundle, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (run->bundle_fd < 0)
 		return err_set(err, errno, "session directory '%s': %m", res->bundle);
+	r = check_empty(run->bundle_fd, err);
+	if (r < 0)
+		return err_wrap(err, r, "session directory '%s'", res->bundle);
 	if (fchown(run->bundle_fd, run->uid, run->gid) < 0 || fchmod(run->bundle_fd, 0700) < 0)
 		return err_set(err, errno, "session directory '%s': giving it to the engine: %m",
 			       res->bundle);
@@ -331,6 +355,10 @@ static int start_failed(struct run *run, int r, struct err *err)
 	switch (r) {
 	case -ENOENT:
 		facts->exit_code = 127;
+		if (run->spec.cwd)
+			return err_set(err, ENOENT,
+				       "command '%s' or directory '%s' not found in the sandbox",
+				       run->spec.argv[0], run->spec.cwd);
 		return err_set(err, ENOENT, "command '%s' not found in the sandbox",
 			       run->spec.argv[0]);
 	case -EACCES:
@@ -439,8 +467,11 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 	if (r == 0) {
 		ret->reason = outcome_reason(ret->engine.reason);
 		ret->exit_code = ret->engine.exit_code;
-		if (start < 0 && ret->facts.internal)
+		/* A rule may kill so early that init could not say that the payload runs. */
+		if (start < 0 && !strcmp(ret->reason, "internal"))
 			r = start;
+		else if (start < 0 && ret->facts.internal)
+			*err = (struct err){ 0 };
 	}
 	cleanup(&run);
 	return r;
