@@ -70,6 +70,26 @@ class BadInput(Refusals):
         self.assertOneLine(done, "file/dir")
         self.assertEqual(done.out, b"")
 
+    def test_session_directory_with_something_in_it(self):
+        """It would be given to the engine's user: what somebody uses must stay as it is."""
+        os.mkdir(self.path("mine"), 0o755)
+        self.path("mine/letter", "x")
+        done = cmd(WARDER, "run", "--session-dir", self.path("mine"), "--", "echo", "ran", env=self.env)
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "mine", "letter")
+        self.assertEqual(done.out, b"")
+        st = os.stat(self.path("mine"))
+        self.assertEqual((st.st_mode & 0o777, st.st_uid, os.listdir(self.path("mine"))), (0o755, os.geteuid(), ["letter"]))
+
+    def test_policy_key_by_the_name_of_its_option(self):
+        policy = self.path("policy.yaml", "memory: 64M\n")
+        self.refused(self.run_argv("--policy", policy), policy + ":1:", "'limits.memory'")
+
+    def test_directory_that_is_not_there(self):
+        done = cmd(WARDER, "run", "-q", "--cwd", "/nowhere", "--", "true", env=self.env)
+        self.assertCode(done, 127)
+        self.assertOneLine(done, "'true'", "'/nowhere'")
+
 
 class PoorHost(Refusals):
     """Hosts that lack something, made in a mount namespace of the test's own."""

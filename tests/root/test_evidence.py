@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bundle on disk: any change shows."""
 
+import json
 import os
 import random
 import shutil
@@ -84,6 +85,28 @@ class Verify(TestCase):
         self.assertCode(done, 125)
         self.assertOneLine(done, self.s.dir)
         self.assertIntact(self.s)
+
+    def test_a_directory_without_a_record_is_no_empty_record(self):
+        os.mkdir(self.path("empty"))
+        for command in ("events", "verify"):
+            done = self.warder(command, self.path("empty"))
+            self.assertCode(done, 125)
+            self.assertOneLine(done, "no session bundle")
+        done = self.warder("export", self.path("empty"), "file:" + self.path("out"))
+        self.assertCode(done, 125)
+
+    def test_the_host_s_sessions_come_before_directories_of_that_name(self):
+        """What a payload wrote where the operator stands must not pass for the record."""
+        done = self.warder("run", "--result", self.path("r.json"), "--", "true")
+        self.assertCode(done, 0)
+        with open(self.path("r.json")) as f:
+            session = json.load(f)["session"]
+        os.mkdir(self.path("here"))
+        shutil.copytree(self.s.dir, os.path.join(self.path("here"), session))
+        for word in (session, session.lower(), session[-8:]):
+            done = self.warder("verify", "--json", word, cwd=self.path("here"))
+            self.assertCode(done, 0)
+            self.assertEqual(json.loads(done.out)["session"], session)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ static bool part_matches(const char *name, const char *word)
 {
 	size_t n = strlen(word), len = strlen(name);
 
-	return n >= MIN_PART && n < len &&
+	return n >= MIN_PART && n <= len &&
 	       (!strncasecmp(name, word, n) || !strcasecmp(name + len - n, word));
 }
 
@@ -42,31 +42,58 @@ static int find_by_part(int *ret_fd, int sessions, const char *word, struct err 
 	return *ret_fd < 0 ? err_set(err, errno, "session '%s': %m", found) : 0;
 }
 
-int bundle_open(int *ret_fd, const char *word, struct err *err)
+/* An empty record and no record must not look the same. */
+static int check_record(int fd, const char *word, struct err *err)
+{
+	if (faccessat(fd, "events.0001.seg", F_OK, 0) == 0 ||
+	    faccessat(fd, "manifest.json", F_OK, 0) == 0)
+		return 0;
+	return err_set(err, ENOENT,
+		       "session '%s': no session bundle: neither events.0001.seg nor "
+		       "manifest.json is there",
+		       word);
+}
+
+/* The sessions of this host come first: a directory that a payload left where the operator happens to
+ * be must not pass for the record. */
+static int open_word(int *ret_fd, const char *word, struct err *err)
 {
 	auto_close int sessions = -1;
 	char path[4096];
-	int fd;
+	int fd, e;
 
 	if (!*word)
 		return err_set(err, EINVAL, "empty session name");
-	fd = open(word, BUNDLE_FLAGS);
-	if (fd < 0 && (strchr(word, '/') || errno == EACCES))
-		return err_set(err, errno, "session directory '%s': %m", word);
-	if (fd >= 0) {
-		*ret_fd = fd;
-		return 0;
+	if (strchr(word, '/') || !strcmp(word, ".") || !strcmp(word, "..")) {
+		*ret_fd = open(word, BUNDLE_FLAGS);
+		return *ret_fd < 0 ? err_set(err, errno, "session directory '%s': %m", word) : 0;
 	}
 	if ((size_t)snprintf(path, sizeof(path), "%s/sessions", state_dir()) >= sizeof(path))
 		return err_set(err, ENAMETOOLONG, "state directory: path too long");
 	sessions = open(path, BUNDLE_FLAGS);
-	if (sessions < 0)
-		return err_set(err, errno, "no directory '%s', and the sessions in %s: %m", word,
-			       path);
-	fd = openat(sessions, word, BUNDLE_FLAGS | O_NOFOLLOW);
+	e = errno;
+	fd = sessions < 0 ? -1 : openat(sessions, word, BUNDLE_FLAGS | O_NOFOLLOW);
+	if (fd < 0)
+		fd = open(word, BUNDLE_FLAGS);
 	if (fd >= 0) {
 		*ret_fd = fd;
 		return 0;
 	}
+	if (errno == EACCES)
+		return err_set(err, errno, "session directory '%s': %m", word);
+	if (sessions < 0)
+		return err_set(err, e, "no directory '%s', and the sessions in %s: %m", word, path);
 	return find_by_part(ret_fd, sessions, word, err);
+}
+
+int bundle_open(int *ret_fd, const char *word, struct err *err)
+{
+	auto_close int fd = -1;
+	int r = open_word(&fd, word, err);
+
+	if (r == 0)
+		r = check_record(fd, word, err);
+	if (r == 0)
+		*ret_fd = take_fd(fd);
+	return r;
 }

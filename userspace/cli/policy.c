@@ -38,13 +38,24 @@ static const char *option_of(const char *key)
 	return NULL;
 }
 
+/* Who knows the options writes "memory" for limits.memory. */
+static const char *full_key(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++)
+		if (!strcmp(KEYS[i].option, word))
+			return KEYS[i].key;
+	return NULL;
+}
+
 static int unknown_key(const struct flat_file *file, const struct flat_entry *e, struct err *err)
 {
 	const char *names[ARRAY_SIZE(KEYS)], *near;
 
 	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++)
 		names[i] = KEYS[i].key;
-	near = closest_name(e->key, names, ARRAY_SIZE(names));
+	near = full_key(e->key);
+	if (!near)
+		near = closest_name(e->key, names, ARRAY_SIZE(names));
 	if (near)
 		return err_set(err, EINVAL, "%s:%d:%d: unknown key '%s': did you mean '%s'?",
 			       file->path, e->line, e->col, e->key, near);
