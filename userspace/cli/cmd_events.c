@@ -92,8 +92,12 @@ int cmd_events(int argc, char **argv)
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("events", &err);
 	if (args.help) {
-		cli_usage("events [OPTIONS] SESSION|DIR",
-			  "Print the events of a session, one JSON object a line.", OPTIONS);
+		cli_usage(
+			"events [OPTIONS] SESSION|DIR",
+			"Print the events of a session, one JSON object a line.\n\n"
+			"SESSION: its id, or at least four characters of its start or end. DIR: with a '/'.\n"
+			"Filters know the fields of `warder fields` and the names of Falco.",
+			OPTIONS);
 		return 0;
 	}
 	if (n != 1) {

@@ -143,11 +143,13 @@ int cmd_export(int argc, char **argv)
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("export", &err);
 	if (args.help) {
-		cli_usage("export [OPTIONS] SESSION|DIR SINK...",
-			  "Send a session's events to sinks, from where each left off.\n"
-			  "SINK: file:PATH or kafka:BROKERS[,key=value...]\n\n"
-			  "Exit code: 0 all taken, 1 a sink is behind, 125 warder's own error.",
-			  OPTIONS);
+		cli_usage(
+			"export [OPTIONS] SESSION|DIR SINK...",
+			"Send a session's events to sinks, from where each left off.\n"
+			"SINK: file:PATH, kafka:BROKERS[,key=value...], syslog, splunk, elastic, webhook,\n"
+			"otlp, metrics (exporters/README.md)\n\n"
+			"Exit code: 0 all taken, 1 a sink is behind, 125 warder's own error.",
+			OPTIONS);
 		return 0;
 	}
 	if (n < 2) {

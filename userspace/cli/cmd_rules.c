@@ -21,7 +21,7 @@ struct rules_args {
 static const struct option_def OPTIONS[] = {
 	{ "json", 0, OPT_FLAG, offsetof(struct rules_args, json), NULL, "one JSON object a rule" },
 	{ "default-rules", 0, OPT_FLAG, offsetof(struct rules_args, packs), NULL,
-	  "load the built-in packs first" },
+	  "load the built-in packs first, as `run` does" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct rules_args, help), NULL, "this text" },
 	{ 0 },
 };
