@@ -128,6 +128,22 @@ class Rules(TestCase):
         self.assertCode(s, 137)
         self.assertEqual((s.result["reason"], s.result["rule"]), ("rule", "nothing is true"))
 
+    def test_killed_at_its_first_exec(self):
+        """Before init could say that the command runs: still a kill by rule, not a failed start."""
+        rules = self.path("first.yaml", """
+- rule: not even started
+  desc: a test
+  condition: kind = exec and proc.comm = sleep
+  output: it ran
+  priority: CRITICAL
+  action: kill
+""")
+        for _ in range(8):
+            s = self.session("sleep", "300", options=["--rules", rules, "--timeout", "60s"])
+            self.assertCode(s, 137)
+            self.assertEqual((s.result["reason"], s.result["error"], s.err), ("rule", None, b""))
+            self.assertIntact(s)
+
     def test_without_default_rules_nothing_kills(self):
         s = self.session("sh", "-c", "unshare -m true; exit 9", options=["--no-default-rules"])
         self.assertCode(s, 9)
