@@ -41,6 +41,16 @@ static __always_inline bool take_sleeper(void)
 	return true;
 }
 
+/* The last quarter of the urgent ring is for signals that end a sandbox: a flood of argument lists must
+ * not crowd out the record of an escape. */
+static __always_inline bool is_crowded(__u16 kind)
+{
+	if (kind == WIRE_ESCAPE || kind == WIRE_OOM)
+		return false;
+	return bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE) / 4 * 3;
+}
+
 /* Send `len` bytes at `rec`. The sequence counts the lost ones too. wake_bulk: worth acting on at once
  * (but it need not wake a consumer that is busy anyway). */
 static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring, bool wake_bulk)
@@ -59,7 +69,7 @@ static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring,
 	h->cpu = bpf_get_smp_processor_id();
 	h->seq = __sync_fetch_and_add(&cpu->seq[ring], 1) + 1;
 	if (ring == WIRE_RING_URGENT) {
-		r = bpf_ringbuf_output(&urgent, rec, len, 0);
+		r = is_crowded(h->kind) ? -1 : bpf_ringbuf_output(&urgent, rec, len, 0);
 	} else {
 		if (take_sleeper() ||
 		    bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES)

@@ -284,6 +284,21 @@ for i in range(3000):
             if ring == 0:
                 self.assertEqual(sorted(seqs), list(range(1, len(seqs) + 1)))
 
+    def test_an_escape_is_not_crowded_out(self):
+        """Argument lists that fill the urgent ring leave room for what ends a sandbox."""
+        d = self.script("""
+for i in range(100):
+    pid = os.fork()
+    if pid == 0:
+        os.execv("/bin/true", ["true", "x" * 7000])
+    os.waitpid(pid, 0)
+sc(272, 0x04000000)  # unshare of the host name
+""", options=["--urgent", "65536", "--slow", "1"])
+        self.assertTrue(d.escapes("unshare"), d.gaps)
+        lost = {g["of"]: g["count"] for g in d.gaps}
+        self.assertGreater(lost.get("exec", 0), 50)
+        self.assertNotIn("escape", lost)
+
     def test_nothing_lost_when_drained(self):
         d = self.script(self.FLOOD)
         self.assertEqual(d.gaps, [])
