@@ -5,8 +5,9 @@
 #include <string.h>
 #include "userspace/base/auto.h"
 
-#define RUN	 16
-#define REFS_MAX (ORDER_HELD_MAX + WIRE_RING_COUNT * ORDER_BATCH)
+#define RUN	   16
+#define PASSES_MAX 16
+#define REFS_MAX   (ORDER_HELD_MAX + WIRE_RING_COUNT * ORDER_BATCH)
 
 int order_init(struct order *o)
 {
@@ -215,7 +216,7 @@ int order_drain(struct order *o, struct ring *rings, size_t rings_n, uint64_t no
 
 	if (rings_n > WIRE_RING_COUNT)
 		return -EINVAL;
-	/* As many passes as the rings can hold at once: a flood must not keep us here for ever. */
+	/* About what the rings can hold at once: a flood must not keep us from all else. */
 	for (passes = 0;; passes++) {
 		r = pass(o, rings, rings_n, cutoff, fn, arg, looks, &left);
 		if (r < 0)
@@ -224,7 +225,7 @@ int order_drain(struct order *o, struct ring *rings, size_t rings_n, uint64_t no
 		again = false;
 		for (i = 0; i < rings_n; i++)
 			again |= looks[i].full;
-		if (!again || passes == 1024)
+		if (!again || (passes == PASSES_MAX && !flush))
 			break;
 	}
 	/* Records that came meanwhile made no wake-up if they found older ones waiting. */

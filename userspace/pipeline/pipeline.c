@@ -151,11 +151,26 @@ static int lost_record(struct pipeline *p, const void *rec, size_t len)
 	return 0;
 }
 
+/* Rules, the kill, the journal: in this order, a kill waits for nothing. */
+static void judge(struct pipeline *p, struct session *s, struct event *ev)
+{
+	struct rule_matches matches;
+	struct verdict verdict;
+
+	matches.n = matches.more = 0;
+	if (p->rules)
+		ruleset_judge(p->rules, s->memory, ev, &matches);
+	p->counters.rule_overflow += matches.more;
+	verdict_act(s, ev, &matches, &verdict);
+	if (session_emit(s, ev, &p->json) == 0)
+		p->counters.emitted++;
+	verdict_emit(s, ev, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL, &p->json);
+	p->alerted |= s->alerted;
+}
+
 int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 {
 	struct event *ev = &p->ev;
-	struct rule_matches matches;
-	struct verdict verdict;
 	struct session *s;
 	int r;
 
@@ -174,16 +189,7 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 		return lost_record(p, rec, len);
 	if (ev->kind == WIRE_SESSION_START)
 		complete_start(p, s, ev);
-	matches.n = matches.more = 0;
-	if (p->rules)
-		ruleset_judge(p->rules, s->memory, ev, &matches);
-	p->counters.rule_overflow += matches.more;
-	verdict_act(s, ev, &matches, &verdict);
-	r = session_emit(s, ev, &p->json);
-	if (r == 0)
-		p->counters.emitted++;
-	verdict_emit(s, ev, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL, &p->json);
-	p->alerted |= s->alerted;
+	judge(p, s, ev);
 	return 0;
 }
 
@@ -203,16 +209,19 @@ size_t pipeline_end_turn(struct pipeline *p)
 	return n;
 }
 
+/* Judged as well: what a policy holds of a loss is its own business, up to the kill. */
 static void gap_of(struct pipeline *p, struct session *s, const struct capture_gap *g)
 {
 	const struct kind_def *k = event_kind_by_id(g->kind);
 	struct session_lost lost = { g->count, g->first_ts, g->last_ts };
+	struct event *ev;
 
 	arena_reset(&p->arena);
-	if (session_emit_gap(s, &p->arena, &p->json, k ? k->name : "any", "ring_full", &lost) < 0) {
-		/* The record of the loss is lost as well: it must still be counted. */
+	ev = session_gap(s, &p->arena, k ? k->name : "any", "ring_full", &lost);
+	if (ev)
+		judge(p, s, ev);
+	else
 		session_lose(s, g->count, g->first_ts, g->last_ts);
-	}
 	session_commit(s);
 }
 

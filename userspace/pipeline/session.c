@@ -108,27 +108,69 @@ static int write_event(struct session *s, struct event *ev, struct buf *json)
 	}
 	s->seq = seq;
 	count_kind(s, ev->kind);
+	if (ev->kind == WIRE_GAP) {
+		s->stats.gaps += event_u64(ev, F_GAP_COUNT);
+		s->stats.gap_events++;
+	}
 	return 0;
+}
+
+struct event *session_gap(const struct session *s, struct arena *arena, const char *kind,
+			  const char *reason, const struct session_lost *lost)
+{
+	struct event *ev = arena_alloc(arena, sizeof(*ev));
+
+	if (!ev)
+		return NULL;
+	event_init(ev, WIRE_GAP, arena);
+	session_fill(s, ev, clock_boot_ns());
+	event_set_strz(ev, F_GAP_KIND, kind);
+	event_set_u64(ev, F_GAP_COUNT, lost->count);
+	event_set_strz(ev, F_GAP_REASON, reason);
+	event_set_u64(ev, F_GAP_FIRST, lost->first_ts + (uint64_t)s->real_offset_ns);
+	event_set_u64(ev, F_GAP_LAST, lost->last_ts + (uint64_t)s->real_offset_ns);
+	return ev;
+}
+
+/* What a gap told is lost with it and must still be counted. */
+static void lose_event(struct session *s, const struct event *ev)
+{
+	uint64_t at = event_u64(ev, F_MONO), off = (uint64_t)s->real_offset_ns;
+
+	if (ev->kind == WIRE_GAP)
+		session_lose(s, event_u64(ev, F_GAP_COUNT), event_u64(ev, F_GAP_FIRST) - off,
+			     event_u64(ev, F_GAP_LAST) - off);
+	else
+		session_lose(s, 1, at, at);
+}
+
+/* The gap event for what could not be stored before, if it can be stored now. */
+static void tell_lost(struct session *s, struct arena *arena, struct buf *json)
+{
+	struct session_lost lost = s->lost;
+	struct event *ev;
+
+	if (!lost.count)
+		return;
+	ev = session_gap(s, arena, "any", "not_stored", &lost);
+	if (!ev)
+		return;
+	s->lost.count = 0;
+	s->stats.gaps -= lost.count; /* counted again by the gap */
+	if (write_event(s, ev, json) < 0) {
+		s->lost = lost;
+		s->stats.gaps += lost.count;
+	}
 }
 
 int session_emit(struct session *s, struct event *ev, struct buf *json)
 {
 	int r;
 
-	if (s->lost.count) {
-		struct session_lost lost = s->lost;
-
-		s->lost.count = 0;
-		s->stats.gaps -= lost.count; /* counted again by the gap, or below */
-		r = session_emit_gap(s, ev->arena, json, "any", "not_stored", &lost);
-		if (r < 0) {
-			s->lost = lost;
-			s->stats.gaps += lost.count;
-		}
-	}
+	tell_lost(s, ev->arena, json);
 	r = write_event(s, ev, json);
 	if (r < 0) {
-		session_lose(s, 1, event_u64(ev, F_MONO), event_u64(ev, F_MONO));
+		lose_event(s, ev);
 		s->stats.journal_error = -r;
 	}
 	return r;
@@ -144,29 +186,6 @@ void session_commit(struct session *s)
 	r = journal_commit(s->journal);
 	if (r < 0)
 		s->stats.journal_error = -r;
-}
-
-int session_emit_gap(struct session *s, struct arena *arena, struct buf *json, const char *kind,
-		     const char *reason, const struct session_lost *lost)
-{
-	struct event *ev = arena_alloc(arena, sizeof(*ev));
-	int r;
-
-	if (!ev)
-		return -ENOMEM;
-	event_init(ev, WIRE_GAP, arena);
-	session_fill(s, ev, clock_boot_ns());
-	event_set_strz(ev, F_GAP_KIND, kind);
-	event_set_u64(ev, F_GAP_COUNT, lost->count);
-	event_set_strz(ev, F_GAP_REASON, reason);
-	event_set_u64(ev, F_GAP_FIRST, lost->first_ts + (uint64_t)s->real_offset_ns);
-	event_set_u64(ev, F_GAP_LAST, lost->last_ts + (uint64_t)s->real_offset_ns);
-	r = write_event(s, ev, json);
-	if (r < 0)
-		return r;
-	s->stats.gaps += lost->count;
-	s->stats.gap_events++;
-	return 0;
 }
 
 int session_summary(const struct session *s, struct buf *out)

@@ -43,9 +43,9 @@ int session_emit(struct session *s, struct event *ev, struct buf *json);
 void session_lose(struct session *s, uint64_t count, uint64_t first_ts, uint64_t last_ts);
 /* Flush to disk now. */
 void session_commit(struct session *s);
-/* A gap event. ts in CLOCK_BOOTTIME ns. */
-int session_emit_gap(struct session *s, struct arena *arena, struct buf *json, const char *kind,
-		     const char *reason, const struct session_lost *lost);
+/* A gap event, to be judged and emitted; NULL without memory. ts in CLOCK_BOOTTIME ns. */
+struct event *session_gap(const struct session *s, struct arena *arena, const char *kind,
+			  const char *reason, const struct session_lost *lost);
 /* Counts as a JSON object. */
 int session_summary(const struct session *s, struct buf *out);
 

@@ -24,7 +24,9 @@ static const char RULES[] =
 	"- rule: breakout\n  desc: x\n  condition: kind = escape and escape.type = setns\n"
 	"  output: breakout by %proc.comm\n  priority: CRITICAL\n  action: kill\n"
 	"- rule: any escape\n  desc: x\n  condition: kind = escape\n"
-	"  output: escape\n  priority: WARNING\n  action: kill\n";
+	"  output: escape\n  priority: WARNING\n  action: kill\n"
+	"- rule: blinded\n  desc: x\n  condition: kind = gap and gap.kind = escape\n"
+	"  output: lost %gap.count\n  priority: CRITICAL\n  action: kill\n";
 
 struct fixture {
 	char dir[64];
@@ -283,6 +285,37 @@ static void a_loss_becomes_a_gap_event(void **state)
 	assert_int_equal(st.gap_events, 2);
 }
 
+/* Or a flood would hide what a rule kills for. */
+static void a_loss_is_judged(void **state)
+{
+	static const char *const want[] = { "\"kind\":\"gap\"",
+					    "\"kind\":\"escape\"",
+					    "\n",
+					    "\"kind\":\"rule.alert\"",
+					    "\"name\":\"blinded\"",
+					    "\"output\":\"lost 7\"",
+					    "\n",
+					    "\"kind\":\"action\"",
+					    "\"type\":\"kill\"",
+					    NULL };
+	const struct capture_gap other = { 1, WIRE_EXEC, 42, 1000, 2000 };
+	const struct capture_gap gap = { 1, WIRE_ESCAPE, 7, 1000, 2000 };
+	struct fixture *f = *state;
+	struct session_stats st;
+	char *text;
+
+	pipeline_gaps(f->pipeline, &other, 1);
+	pipeline_session_stats(f->pipeline, 1, &st);
+	assert_int_equal(st.verdict, SESSION_UNDECIDED);
+	pipeline_gaps(f->pipeline, &gap, 1);
+	text = read_all(f);
+	assert_in_order(text, want);
+	free(text);
+	pipeline_session_stats(f->pipeline, 1, &st);
+	assert_int_equal(st.verdict, SESSION_KILLED_BY_RULE);
+	assert_int_equal(st.gaps, 49);
+}
+
 static void sessions_are_found_by_id_and_forgotten(void **state)
 {
 	struct fixture *f = *state;
@@ -310,6 +343,7 @@ int main(void)
 		CASE(oom_kills_the_sandbox_and_names_the_limit),
 		CASE(foreign_and_broken_records_are_counted_not_emitted),
 		CASE(a_loss_becomes_a_gap_event),
+		CASE(a_loss_is_judged),
 		CASE(sessions_are_found_by_id_and_forgotten),
 	};
 
