@@ -69,6 +69,19 @@ static void print_field(const struct field_def *f, bool json)
 	printf("%.*s\n", (int)out.n, out.p);
 }
 
+/* What `kind` may be compared with, by family: the third column above. */
+static void print_kinds(void)
+{
+	printf("\nKinds of events:\n");
+	for (size_t i = 0; i < ARRAY_SIZE(FAMILIES); i++) {
+		printf("  %-8s", FAMILIES[i].name);
+		for (size_t k = 0; k < event_kinds_n; k++)
+			if (event_kinds[k].family == FAMILIES[i].bit)
+				printf(" %s", event_kinds[k].name);
+		putchar('\n');
+	}
+}
+
 int cmd_fields(int argc, char **argv)
 {
 	struct fields_args args = { 0 };
@@ -78,8 +91,10 @@ int cmd_fields(int argc, char **argv)
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("fields", &err);
 	if (args.help) {
-		cli_usage("fields [OPTIONS]",
-			  "List the fields of events: name, type, kinds, meaning.", OPTIONS);
+		cli_usage(
+			"fields [OPTIONS]",
+			"List the fields of events: name, type, family of kinds, meaning; then the kinds.",
+			OPTIONS);
 		return 0;
 	}
 	if (n) {
@@ -88,5 +103,7 @@ int cmd_fields(int argc, char **argv)
 	}
 	for (int f = 0; f < F_COUNT; f++)
 		print_field(&event_fields[f], args.json);
+	if (!args.json)
+		print_kinds();
 	return cli_finish_output(0);
 }
