@@ -165,11 +165,12 @@ $(BUILD)/tests/unit/$(1)/%: $(BUILD)/obj/tests/unit/$(1)/%.o $(foreach f,$(RANK_
 endef
 $(foreach f,$(FOLDERS),$(eval $(call unit_rule,$(f))))
 
-# Helper programs are free-standing: `// libs: -lfoo` in their first lines names what they link.
+# Helper programs are free-standing: `// libs: -lfoo` in their first lines names what they link. They are not
+# what is tested, and some are static: no sanitizers.
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/stamp/cc
 	$(call say,HELPER,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(filter-out -Wmissing-prototypes,$(CFLAGS_ALL)) -MMD -MP \
-		$(LDFLAGS_ALL) -o $@ $< $$(sed -n '1,5s|^// libs: ||p' $<)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(filter-out -Wmissing-prototypes $(SAN),$(CFLAGS_ALL)) \
+		-MMD -MP $(filter-out $(SAN),$(LDFLAGS_ALL)) -o $@ $< $$(sed -n '1,5s|^// libs: ||p' $<)
 
 # A helper that drives our own code says so by `// ours: <folder>` in its second line: it is linked like a
 # unit test of that folder.
