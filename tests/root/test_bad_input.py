@@ -137,6 +137,24 @@ class PoorHost(Refusals):
         self.refused(["run", "--session-dir", self.path("full/dir"), "--", "echo", "ran"], "full/dir",
                      prefix=self.host("mount -t tmpfs -o size=4k,nr_inodes=1 none " + self.path("full")))
 
+    def test_space_runs_out(self):
+        """What is not on disk counts as lost, and the kill needs no disk."""
+        os.mkdir(self.path("small"))
+        self.path("flood.py", "import os\nfor i in range(8000):\n"
+                  "    os.close(os.open('/tmp/f%d' % i, os.O_CREAT | os.O_WRONLY))\n    os.unlink('/tmp/f%d' % i)\n")
+        done = cmd(*self.host("mount -t tmpfs -o size=100k none " + self.path("small")), WARDER, "run", "-q",
+                   "--session-dir", self.path("small/dir"), "--result", self.path("r.json"), "--ro",
+                   self.path("flood.py") + ":/flood.py", "--", "sh", "-c",
+                   PYTHON_IN_SANDBOX + " /flood.py; unshare -m true; sleep 60; echo survived", env=self.env)
+        self.assertCode(done, 125)
+        self.assertNotIn(b"survived", done.out)
+        self.assertIn(b"No space left", done.err)
+        with open(self.path("r.json")) as f:
+            result = json.load(f)
+        self.assertEqual((result["reason"], result["error"]), ("internal", "record not sealed"))
+        self.assertEqual(result["rule"], "Namespace changed from inside a sandbox")
+        self.assertGreater(result["gaps"], 8000)
+
 
 class DryRun(TestCase):
     def test_prints_the_plan_and_does_nothing(self):

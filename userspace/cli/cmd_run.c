@@ -323,8 +323,8 @@ static void print_troubles(const struct run_result *res)
 			 "`warder export %s SINK` sends the rest: %s",
 			 e->sinks_behind, e->sinks, res->session, e->sink_text);
 	if (e->gaps)
-		log_warn("%llu events were lost; the record says where",
-			 (unsigned long long)e->gaps);
+		log_warn("%llu events were lost; the record %s", (unsigned long long)e->gaps,
+			 e->journal_error ? "is not complete" : "says where");
 }
 
 /* ---- the command ---- */

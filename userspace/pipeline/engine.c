@@ -205,7 +205,12 @@ static void finish(struct engine *e, const struct run_facts *facts)
 		pipeline_feed(e->pipeline, rec.p, rec.n);
 	fill_result(e, &o, &msg.result);
 	r = seal(e, msg.result.gaps);
-	msg.result.journal_error = r < 0 ? -r : 0;
+	if (r < 0) {
+		msg.result.journal_error = -r;
+		/* Numbered and in memory is not in the record. */
+		msg.result.gaps +=
+			journal_next_seq(e->journal) - 1 - journal_durable_seq(e->journal);
+	}
 	drain_sinks(e, &msg.result);
 	if (e->fd >= 0)
 		send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL);
