@@ -52,7 +52,7 @@ static bool is_loopback(const struct sockaddr_storage *a)
 static int parse_address(const char *text, struct sockaddr_storage *ret, socklen_t *ret_n,
 			 struct err *err)
 {
-	char copy[256] = "tcp://";
+	char copy[256];
 	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
 	struct stream_options o = { 0 };
@@ -60,9 +60,8 @@ static int parse_address(const char *text, struct sockaddr_storage *ret, socklen
 	char *end;
 
 	memset(ret, 0, sizeof(*ret));
-	if (strlen(text) > sizeof(copy) - 8)
+	if (snprintf(copy, sizeof(copy), "tcp://%s", text) >= (int)sizeof(copy))
 		return err_set(err, EINVAL, "address '%.40s...' is too long", text);
-	strcat(copy, text);
 	if (stream_parse(&o, copy, "9464", err) < 0)
 		return -EINVAL;
 	port = strtoul(o.port, &end, 10);
