@@ -308,9 +308,11 @@ static void print_closing(const struct run_result *res)
 		log_warn("sandbox killed: memory limit");
 	if (!strcmp(res->reason, "timeout"))
 		log_warn("sandbox killed: time limit");
-	log_info("session %s: %s, exit code %d; %llu events, %llu alerts, %llu lost; record in %s",
+	log_info("session %s: %s, exit code %d; %llu event%s, %llu alert%s, %llu lost; record in "
+		 "%s",
 		 res->session, res->reason, res->exit_code, (unsigned long long)e->events,
-		 (unsigned long long)e->alerts, (unsigned long long)e->gaps, res->bundle);
+		 e->events == 1 ? "" : "s", (unsigned long long)e->alerts,
+		 e->alerts == 1 ? "" : "s", (unsigned long long)e->gaps, res->bundle);
 }
 
 /* What the operator must know even with --quiet. */
