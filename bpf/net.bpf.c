@@ -63,7 +63,7 @@ static __always_inline void send_attempt(const struct owner *o, const struct pee
 	r.proto = proto;
 	r.dport = p->port;
 	__builtin_memcpy(r.daddr, p->addr, sizeof(r.daddr));
-	emit_wake(&r, sizeof(r), WIRE_RING_BULK, true);
+	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
 }
 
 static __always_inline void remember(__u64 cookie, __u16 family, const __u8 *addr, __u16 port,
@@ -149,7 +149,7 @@ static __always_inline void sent(__u64 cookie, __u16 family, const __u8 *addr, _
 		r.dport = port;
 		r.count = seen ? seen->count + 1 : 1;
 		__builtin_memcpy(r.daddr, addr, sizeof(r.daddr));
-		emit_wake(&r, sizeof(r), WIRE_RING_BULK, true);
+		emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
 	}
 	now.told_ts = ts;
 	bpf_map_update_elem(&sends, &key, &now, BPF_ANY);
@@ -439,6 +439,6 @@ int BPF_PROG(on_sock_state, const struct sock *sk, int oldstate, int newstate)
 	}
 	if (newstate == TCP_CLOSE)
 		bpf_map_delete_elem(&flows, &key);
-	emit_wake(&r, sizeof(r), WIRE_RING_BULK, false);
+	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, false);
 	return 0;
 }

@@ -51,9 +51,20 @@ static __always_inline bool is_crowded(__u16 kind)
 	       bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE) / 4 * 3;
 }
 
-/* Send `len` bytes at `rec`. The sequence counts the lost ones too. wake_bulk: worth acting on at once
- * (but it need not wake a consumer that is busy anyway). */
-static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring, bool wake_bulk)
+/* Say the bound of `len` again where it is used: across the calls before, clang spills it to the stack
+ * and 6.1's verifier forgets it. `max` 0: len is a constant. */
+static __always_inline __u32 bounded(__u32 len, __u32 max)
+{
+	if (!max)
+		return len;
+	barrier_var(len);
+	return len > max ? max : len;
+}
+
+/* Send `len` bytes at `rec`, where `max` lie. The sequence counts the lost ones too. wake_bulk: worth
+ * acting on at once (but it need not wake a consumer that is busy anyway). */
+static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, enum wire_ring ring,
+				      bool wake_bulk)
 {
 	struct counters *c = counters_get();
 	struct wire_hdr *h = rec;
@@ -69,14 +80,16 @@ static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring,
 	h->cpu = bpf_get_smp_processor_id();
 	h->seq = __sync_fetch_and_add(&cpu->seq[ring], 1) + 1;
 	if (ring == WIRE_RING_URGENT) {
-		r = is_crowded(h->kind) ? -1 : bpf_ringbuf_output(&urgent, rec, len, 0);
+		r = -1;
+		if (!is_crowded(h->kind))
+			r = bpf_ringbuf_output(&urgent, rec, bounded(len, max), 0);
 	} else {
 		if (take_sleeper() ||
 		    bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES)
 			wake = BPF_RB_FORCE_WAKEUP;
 		else if (!wake_bulk)
 			wake = BPF_RB_NO_WAKEUP;
-		r = bpf_ringbuf_output(&bulk, rec, len, wake);
+		r = bpf_ringbuf_output(&bulk, rec, bounded(len, max), wake);
 	}
 	if (r < 0) {
 		__sync_fetch_and_add(&cpu->lost[ring], 1);
@@ -87,7 +100,7 @@ static __always_inline long emit_wake(void *rec, __u32 len, enum wire_ring ring,
 
 static __always_inline long emit(void *rec, __u32 len, enum wire_ring ring)
 {
-	return emit_wake(rec, len, ring, false);
+	return emit_wake(rec, len, 0, ring, false);
 }
 
 /* Send what was put together in a scratch buffer. */
@@ -102,8 +115,8 @@ GLOBAL int emit_scratch(struct scratch *s, __u32 ring)
 	if (len > REC_SIZE)
 		len = REC_SIZE;
 	if (ring == WIRE_RING_URGENT)
-		return emit(s->rec, len, WIRE_RING_URGENT);
-	return emit_wake(s->rec, len, WIRE_RING_BULK, ring == WIRE_RING_BULK_WAKE);
+		return emit_wake(s->rec, len, REC_SIZE, WIRE_RING_URGENT, false);
+	return emit_wake(s->rec, len, REC_SIZE, WIRE_RING_BULK, ring == WIRE_RING_BULK_WAKE);
 }
 
 /* Room for `max` more bytes behind the record, or NULL. */
