@@ -44,7 +44,11 @@ static void fuzz_description(struct str s)
 
 	if (memchr(s.p, '@', s.n)) /* would read files */
 		return;
-	text = strndup(s.p, s.n);
+	text = malloc(s.n + 1); /* strndup may look for a NUL that is not there */
+	if (!text)
+		return;
+	memcpy(text, s.p, s.n);
+	text[s.n] = 0;
 	if (exporter_config_parse(&cfg, text, &err) == 0) {
 		if (!cfg.name[0] || strchr(cfg.name, '/') || !cfg.class)
 			abort();

@@ -17,7 +17,8 @@ int fd_keep_only(int *keep, size_t n)
 {
 	unsigned next = 3;
 
-	qsort(keep, n, sizeof(*keep), compare);
+	if (n)
+		qsort(keep, n, sizeof(*keep), compare);
 	for (size_t i = 0; i < n; i++) {
 		if (keep[i] < (int)next)
 			continue; /* absent (-1), standard, or the same again */
