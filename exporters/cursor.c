@@ -15,8 +15,11 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 
-#define CURSOR_MAGIC	"warder-cursor 1"
+#define CURSOR_MAGIC	"warder-cursor 2"
+#define CURSOR_SUFFIX	".cursor"
 #define CURSOR_FILE_MAX 512
+#define REQUIRED	"required"
+#define OPTIONAL	"optional"
 
 static uint64_t fnv64(const char *p, size_t n)
 {
@@ -39,17 +42,19 @@ static int state_file_name(char ret[NAME_MAX + 1], const char *session, const ch
 }
 
 /* The line without its checksum. */
-static int cursor_body(char *ret, size_t size, const char *session, const char *sink, uint64_t seq)
+static int cursor_body(char *ret, size_t size, const char *session, const char *sink, uint64_t seq,
+		       bool required)
 {
-	int n = snprintf(ret, size, CURSOR_MAGIC " %s %s %llu ", session, sink,
-			 (unsigned long long)seq);
+	int n = snprintf(ret, size, CURSOR_MAGIC " %s %s %llu %s ", session, sink,
+			 (unsigned long long)seq, required ? REQUIRED : OPTIONAL);
 
 	return (size_t)n < size ? n : -ENAMETOOLONG;
 }
 
-static int cursor_line(char *ret, size_t size, const char *session, const char *sink, uint64_t seq)
+static int cursor_line(char *ret, size_t size, const char *session, const char *sink, uint64_t seq,
+		       bool required)
 {
-	int n = cursor_body(ret, size, session, sink, seq), k;
+	int n = cursor_body(ret, size, session, sink, seq, required), k;
 
 	if (n < 0)
 		return n;
@@ -58,11 +63,13 @@ static int cursor_line(char *ret, size_t size, const char *session, const char *
 	return (size_t)(n + k) < size ? n + k : -ENAMETOOLONG;
 }
 
-int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_seq)
+static int load(int dirfd, const char *session, const char *sink, uint64_t *ret_seq,
+		bool *ret_required)
 {
 	char name[NAME_MAX + 1], want[CURSOR_FILE_MAX], prefix[CURSOR_FILE_MAX];
 	auto_free char *text = NULL;
 	unsigned long long seq;
+	bool required;
 	size_t n;
 	char *end;
 	int r;
@@ -73,6 +80,7 @@ int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_
 	r = file_read_at(dirfd, name, CURSOR_FILE_MAX, &text, &n);
 	if (r == -ENOENT) {
 		*ret_seq = 0;
+		*ret_required = false;
 		return 0;
 	}
 	if (r < 0)
@@ -81,14 +89,79 @@ int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_
 	if ((size_t)r >= sizeof(prefix) || strncmp(text, prefix, (size_t)r))
 		return -EBADMSG;
 	seq = strtoull(text + r, &end, 10);
-	r = cursor_line(want, sizeof(want), session, sink, seq);
+	required = !strncmp(end, " " REQUIRED, sizeof(" " REQUIRED) - 1);
+	r = cursor_line(want, sizeof(want), session, sink, seq, required);
 	if (r < 0 || (size_t)r != n || memcmp(text, want, n))
 		return -EBADMSG;
 	*ret_seq = seq;
+	*ret_required = required;
 	return 0;
 }
 
-int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq)
+int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_seq)
+{
+	bool required;
+
+	return load(dirfd, session, sink, ret_seq, &required);
+}
+
+/* "<session>.<sink>.cursor" -> sink */
+static bool sink_of_file(const char *file, const char *session, char ret[CURSOR_SINK_MAX])
+{
+	size_t n = strlen(session), len = strlen(file), suffix = sizeof(CURSOR_SUFFIX) - 1;
+
+	if (len <= n + 1 + suffix || strncmp(file, session, n) || file[n] != '.' ||
+	    strcmp(file + len - suffix, CURSOR_SUFFIX))
+		return false;
+	len -= n + 1 + suffix;
+	if (len >= CURSOR_SINK_MAX)
+		return false;
+	memcpy(ret, file + n + 1, len);
+	ret[len] = 0;
+	return true;
+}
+
+int cursor_floor(int dirfd, const char *session, uint64_t *ret_seq, char *ret_sink)
+{
+	int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	char sink[CURSOR_SINK_MAX], behind[CURSOR_SINK_MAX] = "";
+	uint64_t seq, floor = UINT64_MAX;
+	struct dirent *de;
+
+	if (!dir) {
+		int r = -errno;
+
+		if (copy >= 0)
+			close(copy);
+		return r;
+	}
+	while ((errno = 0, de = readdir(dir))) {
+		bool required;
+		int r;
+
+		if (!sink_of_file(de->d_name, session, sink))
+			continue;
+		r = load(dirfd, session, sink, &seq, &required);
+		if (r == -EBADMSG) {
+			seq = 0;
+			required = true;
+		} else if (r < 0) {
+			return r;
+		}
+		if (!required || seq >= floor)
+			continue;
+		floor = seq;
+		memcpy(behind, sink, sizeof(behind));
+	}
+	if (errno)
+		return -errno;
+	*ret_seq = floor;
+	memcpy(ret_sink, behind, sizeof(behind));
+	return 0;
+}
+
+int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq, bool required)
 {
 	char name[NAME_MAX + 1], line[CURSOR_FILE_MAX];
 	int n, r;
@@ -96,7 +169,7 @@ int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq)
 	r = state_file_name(name, session, sink, "cursor");
 	if (r < 0)
 		return r;
-	n = cursor_line(line, sizeof(line), session, sink, seq);
+	n = cursor_line(line, sizeof(line), session, sink, seq, required);
 	if (n < 0)
 		return n;
 	return file_replace_at(dirfd, name, line, (size_t)n, 0600);

@@ -14,8 +14,13 @@
 /* `<session>.<sink>.cursor` in dirfd: one line with a checksum. Absent: 0 and *ret_seq = 0.
  * -EBADMSG when damaged or another's: the caller starts at 0, duplicates have equal ids. */
 int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_seq);
-/* Atomic and durable. */
-int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq);
+/* Atomic and durable. `required`: the journal is kept until the sink took it (cursor_floor). */
+int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq, bool required);
+/* Up to where every required sink of the session has come: what lies behind it must be kept.
+ * UINT64_MAX when none is required. A damaged cursor counts as a required one at 0. `ret_sink`
+ * (CURSOR_SINK_MAX bytes): the one that is farthest behind, "" when there is none. */
+#define CURSOR_SINK_MAX 64
+int cursor_floor(int dirfd, const char *session, uint64_t *ret_seq, char *ret_sink);
 
 /* Append one line to `<session>.<sink>.dlq.jsonl`: {"seq","time","sink","why","record"}. `is_json`:
  * the record is embedded as it is, else as a string. -EFBIG past DEAD_LETTER_MAX. */

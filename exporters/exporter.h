@@ -57,7 +57,7 @@ struct exporter_class {
 	const char *doc;
 	/* The first row is the main property; ends with a NULL name. */
 	const struct exporter_property *properties;
-	/* Unknown property: -EINVAL, unless `pass_prefix` matches ("kafka.": any librdkafka setting). */
+	/* Every class has those of exporter_common as well. Unknown property: -EINVAL, unless `pass_prefix` matches ("kafka.": any librdkafka setting). */
 	const char *pass_prefix;
 	int (*open)(struct exporter **ret, const struct exporter_config *cfg, struct err *err);
 	enum export_result (*write)(struct exporter *x, const struct export_record *rec);
@@ -102,6 +102,8 @@ struct exporter {
 };
 
 extern const struct exporter_class *const exporter_classes[]; /* ends with NULL */
+/* Properties of every sink, the fan-out's own: filter, rate, required. Ends with a NULL name. */
+extern const struct exporter_property exporter_common[];
 
 /* "kafka:localhost:9092,topic=events,kafka.compression.type=lz4" or "file:/path/x.jsonl": class, its
  * main property, then key=value. A part without "=" continues the value before it
@@ -127,6 +129,15 @@ struct export_source {
 };
 typedef int (*export_source_fn)(void *arg, struct export_source *ret, struct err *err);
 
+/* Conditions over records, for the property `filter`; handed in so that exporters need not know the
+ * rules. */
+struct export_filter_ops {
+	int (*open)(void **ret, const char *text, struct err *err);
+	/* A record that cannot be judged matches. */
+	bool (*match)(void *filter, struct str json);
+	void (*free)(void *filter);
+};
+
 #define FANOUT_SINKS_MAX 16
 
 struct fanout_options {
@@ -134,6 +145,7 @@ struct fanout_options {
 	int cursor_dirfd; /* where cursors are kept; -1 = nowhere (start at 0) */
 	export_source_fn open_source;
 	void *open_source_arg;
+	const struct export_filter_ops *filters; /* NULL = none */
 };
 
 struct fanout_status {
@@ -144,7 +156,9 @@ struct fanout_status {
 	uint64_t poison;  /* records refused for good; they are in <session>.<sink>.dlq.jsonl */
 	uint64_t rewinds; /* times the sink had to be offered records again */
 	uint64_t errors;
+	uint64_t skipped; /* records that its filter kept from it, rewinds included */
 	bool up;
+	bool required;	/* segments are kept until it took them */
 	char text[256]; /* last error */
 };
 

@@ -15,6 +15,7 @@
 
 #define CONFIG_TEXT_MAX	  8192
 #define CONFIG_SECRET_MAX (64 * 1024)
+#define PROPERTY_LETTERS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 const struct exporter_class *const exporter_classes[] = {
 	/* clang-format off: a line each */
@@ -22,6 +23,16 @@ const struct exporter_class *const exporter_classes[] = {
 	&splunk_exporter, &elastic_exporter, &webhook_exporter,
 	&otlp_exporter,	  &metrics_exporter, NULL,
 	/* clang-format on */
+};
+
+const struct exporter_property exporter_common[] = {
+	{ "filter", "EXPR", "",
+	  "only records that match this rule condition, e.g. filter=kind = exec or kind = escape",
+	  true },
+	{ "rate", "N", "", "at most so many records a second; the rest waits in the journal",
+	  false },
+	{ "required", "yes|no", "no", "keep the journal until this sink took it", false },
+	{ 0 },
 };
 
 static const struct exporter_class *find_class(const char *name, struct err *err)
@@ -54,6 +65,9 @@ static const struct exporter_property *find_property(const struct exporter_class
 	for (const struct exporter_property *p = class->properties; p->name; p++)
 		if (!strcmp(p->name, key))
 			return p;
+	for (const struct exporter_property *p = exporter_common; p->name; p++)
+		if (!strcmp(p->name, key))
+			return p;
 	return NULL;
 }
 
@@ -71,6 +85,9 @@ static int unknown_key(const struct exporter_class *class, const char *key, stru
 
 	names[n++] = "name";
 	for (const struct exporter_property *p = class->properties; p->name; p++)
+		if (n < ARRAY_SIZE(names))
+			names[n++] = p->name;
+	for (const struct exporter_property *p = exporter_common; p->name; p++)
 		if (n < ARRAY_SIZE(names))
 			names[n++] = p->name;
 	near = closest_name(key, names, n);
@@ -208,12 +225,13 @@ static char *next_part(char **pos)
 	return start;
 }
 
-/* Does the part set something, rather than continue the value before it? */
+/* Does the part set something, rather than continue the value before it? What holds anything but the
+ * letters of a property before its "=" is part of a filter: "kind in (a, b) and x = y". */
 static char *part_value(const struct exporter_config *cfg, char *part, bool first)
 {
-	char *eq = strchr(part, '=');
+	char *eq = part + strspn(part, PROPERTY_LETTERS);
 
-	if (!eq)
+	if (*eq != '=' || eq == part)
 		return NULL;
 	*eq = 0;
 	/* The main property may hold "=" itself: only a key we know ends it. */
@@ -270,6 +288,13 @@ static void default_name(struct exporter_config *cfg)
 		for (; v && *v; v++)
 			h = (h ^ (unsigned char)*v) * 16777619u;
 		h = (h ^ 0) * 16777619u;
+	}
+	/* A sink without them keeps the name that it always had. */
+	for (const struct exporter_property *p = exporter_common; p->name; p++) {
+		const char *v = p->identity ? exporter_config_get(cfg, p->name) : "";
+
+		for (; *v; v++)
+			h = (h ^ (unsigned char)*v) * 16777619u;
 	}
 	snprintf(cfg->name, sizeof(cfg->name), "%s-%08x", cfg->class->name, h);
 }

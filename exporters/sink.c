@@ -141,6 +141,11 @@ static int fetch(struct sink *s, uint64_t now)
 		refuse(s, false, "not a JSON object");
 		return 1;
 	}
+	if (!gate_wants(&s->gate, json)) {
+		s->passed = seq;
+		s->have_rec = false;
+		return 1;
+	}
 	if (!s->rec.session.n)
 		s->rec.session = str_from(s->session);
 	if (!s->rec.id.n) {
@@ -150,19 +155,23 @@ static int fetch(struct sink *s, uint64_t now)
 	return 1;
 }
 
-/* Returns true when the turn ended by its length, not for want of records or room. */
-static bool offer(struct sink *s, uint64_t now, bool *ret_full)
+/* Returns true when the turn ended by its length, not for want of records or room, nor by the sink's
+ * rate (then *ret_at is when to go on). */
+static bool offer(struct sink *s, uint64_t now, bool *ret_full, uint64_t *ret_at)
 {
 	*ret_full = false;
 	for (int i = 0; i < SINK_TURN_RECORDS; i++) {
 		if (!fetch(s, now))
 			return false;
-		if (!s->have_rec) /* it was refused */
+		if (!s->have_rec) /* it was refused, or is not for this sink */
 			continue;
+		if (!gate_is_open(&s->gate, now, ret_at))
+			return false;
 		switch (s->class->write(s->x, &s->rec)) {
 		case EXPORT_OK:
 			s->taken = s->passed = s->rec.seq;
 			s->have_rec = false;
+			gate_passed(&s->gate, now);
 			break;
 		case EXPORT_POISON:
 			refuse(s, true, s->x->why);
@@ -184,7 +193,7 @@ void sink_store_cursor(struct sink *s, uint64_t now)
 	if (s->cursor == s->stored || s->cursor_dirfd < 0)
 		return;
 	s->stored_at = now;
-	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor);
+	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor, s->required);
 	if (r < 0)
 		note_errno(s, "cursor file", r);
 	else
@@ -198,7 +207,7 @@ bool sink_turn(struct sink *s, uint64_t now, bool hurry, uint64_t *ret_deadline)
 
 	serve(s, now);
 	if (now >= s->not_before) {
-		more = offer(s, now, &full);
+		more = offer(s, now, &full, &deadline);
 		moved = serve(s, now);
 		if (full && moved)
 			more = true;
@@ -209,7 +218,7 @@ bool sink_turn(struct sink *s, uint64_t now, bool hurry, uint64_t *ret_deadline)
 		if (hurry || now >= s->stored_at + SINK_CURSOR_NS)
 			sink_store_cursor(s, now);
 		if (s->cursor != s->stored)
-			deadline = s->stored_at + SINK_CURSOR_NS;
+			deadline = MIN(deadline, s->stored_at + SINK_CURSOR_NS);
 	}
 	if (s->not_before > now) {
 		more = false;
@@ -234,6 +243,8 @@ void sink_status(const struct sink *s, struct fanout_status *ret)
 	ret->poison = s->poison;
 	ret->rewinds = s->rewinds;
 	ret->errors = s->errors;
+	ret->skipped = s->gate.skipped;
+	ret->required = s->required;
 	ret->up = !*text && !s->source_down;
 	snprintf(ret->text, sizeof(ret->text), "%s", *text ? text : s->text);
 }
@@ -252,15 +263,58 @@ static int load_cursor(struct sink *s, struct err *err)
 		return 0;
 	}
 	if (r < 0)
-		return err_set(err, r, "sink '%s': cursor of session '%s': %m", s->name,
-			       s->session);
+		return err_set(err, r, "cursor of session '%s': %m", s->session);
 	return 0;
+}
+
+/* The property: is the journal kept until this sink took it? Its cursor then exists from the start. */
+static int set_required(struct sink *s, const struct exporter_config *cfg, struct err *err)
+{
+	const char *v = exporter_config_get(cfg, "required");
+	int r;
+
+	if (strcmp(v, "yes") && strcmp(v, "no"))
+		return err_set(err, EINVAL, "property 'required': '%s' is not yes or no", v);
+	s->required = !strcmp(v, "yes");
+	if (!s->required || s->cursor_dirfd < 0)
+		return 0;
+	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor, true);
+	return r < 0 ? err_set(err, r, "cursor file: %m") : 0;
+}
+
+static void close_parts(struct sink *s)
+{
+	if (s->src.free)
+		s->src.free(s->src.arg);
+	gate_close(&s->gate);
+}
+
+static int open_parts(struct sink *s, const struct exporter_config *cfg,
+		      const struct fanout_options *opt, struct err *err)
+{
+	struct exporter_config own = *cfg; /* the class copies what it keeps */
+	int r;
+
+	r = load_cursor(s, err);
+	if (r == 0)
+		r = set_required(s, cfg, err);
+	if (r == 0)
+		r = gate_open(&s->gate, cfg, opt->filters, err);
+	if (r < 0)
+		return r;
+	s->stored = s->passed = s->cursor;
+	r = opt->open_source(opt->open_source_arg, &s->src, err);
+	if (r == 0 && s->cursor)
+		r = s->src.seek(s->src.arg, s->cursor, err);
+	if (r < 0)
+		return r;
+	own.host = &s->host;
+	return cfg->class->open(&s->x, &own, err);
 }
 
 int sink_open(struct sink *s, const struct exporter_config *cfg, const struct fanout_options *opt,
 	      int wake_fd, struct err *err)
 {
-	struct exporter_config own = *cfg; /* the class copies what it keeps */
 	int r;
 
 	*s = (struct sink){
@@ -271,21 +325,9 @@ int sink_open(struct sink *s, const struct exporter_config *cfg, const struct fa
 		.rng = clock_ns(CLOCK_MONOTONIC) | 1,
 	};
 	memcpy(s->name, cfg->name, sizeof(s->name));
-	r = load_cursor(s, err);
-	if (r < 0)
-		return r;
-	s->stored = s->passed = s->cursor;
-	r = opt->open_source(opt->open_source_arg, &s->src, err);
-	if (r < 0)
-		return err_wrap(err, r, "sink '%s'", s->name);
-	r = s->cursor ? s->src.seek(s->src.arg, s->cursor, err) : 0;
-	if (r == 0) {
-		own.host = &s->host;
-		r = cfg->class->open(&s->x, &own, err);
-	}
+	r = open_parts(s, cfg, opt, err);
 	if (r < 0) {
-		if (s->src.free)
-			s->src.free(s->src.arg);
+		close_parts(s);
 		return err_wrap(err, r, "sink '%s'", s->name);
 	}
 	return 0;
@@ -294,6 +336,5 @@ int sink_open(struct sink *s, const struct exporter_config *cfg, const struct fa
 void sink_close(struct sink *s)
 {
 	s->class->close(s->x);
-	if (s->src.free)
-		s->src.free(s->src.arg);
+	close_parts(s);
 }

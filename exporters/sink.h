@@ -5,6 +5,7 @@
 #define WARDER_EXPORTERS_SINK_H
 
 #include "exporters/exporter.h"
+#include "exporters/gate.h"
 
 /* Records offered to one sink before the others get their turn. */
 #define SINK_TURN_RECORDS 2048
@@ -28,6 +29,8 @@ struct sink {
 	struct exporter_host host;
 	const char *session;
 	int cursor_dirfd;
+	struct gate gate;
+	bool required;
 
 	struct export_record rec; /* read, not taken yet */
 	bool have_rec;

@@ -107,7 +107,10 @@ static int source_open(void *arg, struct export_source *ret, struct err *err)
 
 static struct fanout *start_fanout(const char *sink)
 {
-	struct fanout_options opt = { SESSION, -1, source_open, &dir_fd };
+	struct fanout_options opt = { .session = SESSION,
+				      .cursor_dirfd = -1,
+				      .open_source = source_open,
+				      .open_source_arg = &dir_fd };
 	struct exporter_config cfg;
 	struct err err = { 0 };
 	struct fanout *f;

@@ -148,8 +148,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: export-feed JOURNAL CURSORDIR SESSION SINK...\n");
 		return 2;
 	}
-	opt = (struct fanout_options){ argv[3], open(argv[2], O_DIRECTORY | O_CLOEXEC), lines_open,
-				       argv[1] };
+	opt = (struct fanout_options){
+		.session = argv[3],
+		.cursor_dirfd = open(argv[2], O_DIRECTORY | O_CLOEXEC),
+		.open_source = lines_open,
+		.open_source_arg = argv[1],
+	};
 	if (fanout_new(&f, &opt, &err) < 0)
 		return fail(f, &err);
 	for (int i = 4; i < argc; i++) {

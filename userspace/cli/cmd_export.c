@@ -96,6 +96,7 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		.cursor_dirfd = -1,
 		.open_source = journal_source_open,
 		.open_source_arg = &bundle,
+		.filters = &sink_filters,
 	};
 
 	engine_ids(&uid, &gid);

@@ -51,6 +51,7 @@ static int open_sinks(struct engine *e, struct err *err)
 		.cursor_dirfd = opt->cursor_dirfd,
 		.open_source = journal_source_open,
 		.open_source_arg = (void *)&opt->bundle_fd,
+		.filters = &sink_filters,
 	};
 	int r;
 

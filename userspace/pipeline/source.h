@@ -8,4 +8,7 @@
 /* export_source_fn; `bundle_fd` points to the descriptor of the bundle's directory. */
 int journal_source_open(void *bundle_fd, struct export_source *ret, struct err *err);
 
+/* `filter` of the sinks, by the rules' language. */
+extern const struct export_filter_ops sink_filters;
+
 #endif

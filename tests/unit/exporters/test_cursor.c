@@ -38,8 +38,8 @@ static void test_round_trip(void **state)
 
 	assert_int_equal(cursor_load(dir, "s", "k", &seq), 0);
 	assert_int_equal(seq, 0);
-	assert_int_equal(cursor_store(dir, "s", "k", 42), 0);
-	assert_int_equal(cursor_store(dir, "s", "k", UINT64_MAX), 0);
+	assert_int_equal(cursor_store(dir, "s", "k", 42, false), 0);
+	assert_int_equal(cursor_store(dir, "s", "k", UINT64_MAX, true), 0);
 	assert_int_equal(cursor_load(dir, "s", "k", &seq), 0);
 	assert_true(seq == UINT64_MAX);
 	assert_int_equal(cursor_load(dir, "s", "other", &seq), 0);
@@ -55,7 +55,7 @@ static void test_damage(void **state)
 	size_t n;
 	uint64_t seq;
 
-	cursor_store(dir, "s", "k", 1234567);
+	cursor_store(dir, "s", "k", 1234567, false);
 	assert_int_equal(file_read_at(dir, "s.k.cursor", 4096, &text, &n), 0);
 	for (size_t i = 0; i < n; i++) {
 		text[i] ^= 1;
@@ -81,12 +81,12 @@ static void test_names_stay_inside(void **state)
 	char longest[300];
 	uint64_t seq;
 
-	assert_int_equal(cursor_store(dir, "../x", "k", 1), -EINVAL);
-	assert_int_equal(cursor_store(dir, "", "k", 1), -EINVAL);
+	assert_int_equal(cursor_store(dir, "../x", "k", 1, false), -EINVAL);
+	assert_int_equal(cursor_store(dir, "", "k", 1, false), -EINVAL);
 	assert_int_equal(cursor_load(dir, "s", "a/b", &seq), -EINVAL);
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = 0;
-	assert_int_equal(cursor_store(dir, longest, "k", 1), -ENAMETOOLONG);
+	assert_int_equal(cursor_store(dir, longest, "k", 1, false), -ENAMETOOLONG);
 	close(dir);
 }
 
@@ -107,6 +107,33 @@ static void test_dead_letter(void **state)
 	close(dir);
 }
 
+/* The journal is kept as far as the slowest required sink needs it; damage keeps all of it. */
+static void test_floor(void **state)
+{
+	int dir = open(*state, O_DIRECTORY | O_CLOEXEC);
+	char sink[CURSOR_SINK_MAX];
+	uint64_t seq;
+
+	assert_int_equal(cursor_store(dir, "s", "optional", 1, false), 0);
+	assert_int_equal(cursor_store(dir, "s", "a.b", 40, true), 0);
+	assert_int_equal(cursor_store(dir, "s", "c", 30, true), 0);
+	assert_int_equal(cursor_store(dir, "s2", "d", 2, true), 0);
+	assert_int_equal(cursor_floor(dir, "s", &seq, sink), 0);
+	assert_int_equal(seq, 30);
+	assert_string_equal(sink, "c");
+	assert_int_equal(cursor_store(dir, "s", "c", 50, true), 0);
+	assert_int_equal(cursor_floor(dir, "s", &seq, sink), 0);
+	assert_int_equal(seq, 40);
+	assert_string_equal(sink, "a.b");
+	file_replace_at(dir, "s.optional.cursor", "x", 1, 0600);
+	assert_int_equal(cursor_floor(dir, "s", &seq, sink), 0);
+	assert_int_equal(seq, 0);
+	assert_int_equal(cursor_floor(dir, "t", &seq, sink), 0);
+	assert_true(seq == UINT64_MAX);
+	assert_string_equal(sink, "");
+	close(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +141,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damage, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_names_stay_inside, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_dead_letter, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_floor, make_dir, drop_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

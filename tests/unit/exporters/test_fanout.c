@@ -14,7 +14,10 @@ static struct fake_journal journal;
 
 static struct fanout *make(struct fake_peer **peers, size_t n)
 {
-	struct fanout_options opt = { "s", -1, fake_open_source, &journal };
+	struct fanout_options opt = { .session = "s",
+				      .cursor_dirfd = -1,
+				      .open_source = fake_open_source,
+				      .open_source_arg = &journal };
 	struct fanout *f;
 
 	journal.n = 0;

@@ -150,6 +150,25 @@ static void test_too_many_properties(void **state)
 	parse_bad(text, "more than 64");
 }
 
+/* Conditions hold commas and "=" themselves. */
+static void test_common_properties(void **state)
+{
+	struct exporter_config cfg, plain;
+
+	(void)state;
+	parse_ok(&cfg, "kafka:h:1,filter=kind in (exec, exit) and proc.pid = 3,rate=10,topic=t");
+	assert_string_equal(exporter_config_get(&cfg, "filter"),
+			    "kind in (exec, exit) and proc.pid = 3");
+	assert_string_equal(exporter_config_get(&cfg, "rate"), "10");
+	assert_string_equal(exporter_config_get(&cfg, "topic"), "t");
+	assert_string_equal(exporter_config_get(&cfg, "required"), "no");
+	parse_ok(&plain, "kafka:h:1,topic=t");
+	assert_string_not_equal(cfg.name, plain.name); /* two sinks, two cursors */
+	exporter_config_done(&cfg);
+	exporter_config_done(&plain);
+	parse_bad("file:/x,filtre=a", "did you mean 'filter'");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +180,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_too_many_properties),
+		cmocka_unit_test(test_common_properties),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

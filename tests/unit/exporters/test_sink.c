@@ -32,7 +32,10 @@ static int set_up(void **state)
 		return -1;
 	r->dirfd = open(r->dir, O_DIRECTORY | O_CLOEXEC);
 	r->peer = fake_peer_new();
-	r->opt = (struct fanout_options){ "s", r->dirfd, fake_open_source, &r->journal };
+	r->opt = (struct fanout_options){ .session = "s",
+					  .cursor_dirfd = r->dirfd,
+					  .open_source = fake_open_source,
+					  .open_source_arg = &r->journal };
 	r->now = 1000000000000;
 	srandom(7);
 	*state = r;
@@ -270,6 +273,118 @@ static void test_storm(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
+/* Matches records whose seq is a multiple of the number that the filter's text is. */
+static int even_open(void **ret, const char *text, struct err *err)
+{
+	if (!strcmp(text, "broken"))
+		return err_set(err, EINVAL, "1:1: no such field");
+	*ret = strdup(text);
+	return 0;
+}
+
+static bool even_match(void *filter, struct str json)
+{
+	const char *seq = memmem(json.p, json.n, "\"seq\":", 6);
+
+	return strtoull(seq + 6, NULL, 10) % strtoull(filter, NULL, 10) == 0;
+}
+
+static const struct export_filter_ops even_filters = { even_open, even_match, free };
+
+static void open_with(struct rig *r, const char *key, char *value)
+{
+	struct exporter_config cfg = fake_config("k");
+	char name[16];
+
+	snprintf(name, sizeof(name), "%s", key);
+	cfg.props[cfg.props_n].key = name;
+	cfg.props[cfg.props_n++].value = value;
+	fake_next_peer = r->peer;
+	assert_int_equal(sink_open(&r->sink, &cfg, &r->opt, -1, NULL), 0);
+}
+
+/* What the filter keeps away counts as done, also at the end, but never before what it lets through. */
+static void test_filter(void **state)
+{
+	struct rig *r = *state;
+	struct fanout_status st;
+	uint64_t at;
+	char by[] = "7";
+
+	r->journal.n = 100;
+	r->opt.filters = &even_filters;
+	r->peer->hold = true;
+	open_with(r, "filter", by);
+	sink_turn(&r->sink, r->now, false, &at);
+	assert_int_equal(r->sink.passed, 100);
+	assert_int_equal(r->sink.cursor, 0);
+	r->peer->hold = false;
+	for (int i = 0; i < 5; i++)
+		sink_turn(&r->sink, r->now, true, &at);
+	assert_int_equal(r->sink.cursor, 100);
+	for (int i = 1; i <= 100; i++)
+		assert_int_equal(r->peer->got[i], i % 7 == 0);
+	sink_status(&r->sink, &st);
+	assert_int_equal(st.skipped, 100 - 100 / 7);
+	assert_int_equal(stored(r), 100);
+	sink_close(&r->sink);
+}
+
+static void test_bad_filter(void **state)
+{
+	struct rig *r = *state;
+	struct exporter_config cfg = fake_config("k");
+	char key[] = "filter", value[] = "broken";
+	struct err err = { 0 };
+
+	cfg.props[cfg.props_n].key = key;
+	cfg.props[cfg.props_n++].value = value;
+	assert_int_equal(sink_open(&r->sink, &cfg, &r->opt, -1, &err), -ENOTSUP);
+	r->opt.filters = &even_filters;
+	assert_int_equal(sink_open(&r->sink, &cfg, &r->opt, -1, &err), -EINVAL);
+	assert_string_equal(err.text, "sink 'k': property 'filter': 1:1: no such field");
+}
+
+/* 50 a second: 1,000 records take 20 s less the burst; nothing is dropped, and no turn is for nothing. */
+static void test_rate(void **state)
+{
+	struct rig *r = *state;
+	uint64_t began = r->now;
+	char rate[] = "50";
+
+	r->journal.n = 1000;
+	open_with(r, "rate", rate);
+	assert_true(run(r, 3000));
+	assert_int_equal(r->sink.cursor, 1000);
+	assert_true(r->now - began > 19 * NSEC_PER_SEC);
+	assert_true(r->now - began < 22 * NSEC_PER_SEC);
+	for (int i = 1; i <= 1000; i++)
+		assert_int_equal(r->peer->got[i], 1);
+	sink_close(&r->sink);
+}
+
+/* A required sink that never came up holds the journal; one that took everything lets it go. */
+static void test_required(void **state)
+{
+	struct rig *r = *state;
+	char yes[] = "yes", behind[CURSOR_SINK_MAX];
+	uint64_t floor;
+
+	assert_int_equal(cursor_floor(r->dirfd, "s", &floor, behind), 0);
+	assert_true(floor == UINT64_MAX);
+	r->journal.n = 10;
+	r->peer->down = true;
+	open_with(r, "required", yes);
+	assert_int_equal(cursor_floor(r->dirfd, "s", &floor, behind), 0);
+	assert_int_equal(floor, 0);
+	assert_string_equal(behind, "k");
+	r->peer->down = false;
+	assert_true(run(r, 100));
+	assert_int_equal(cursor_floor(r->dirfd, "s", &floor, behind), 0);
+	assert_int_equal(floor, 10);
+	sink_close(&r->sink);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +394,10 @@ int main(void)
 		TEST(test_down_then_up),
 		TEST(test_restart),
 		TEST(test_damaged_cursor),
+		TEST(test_filter),
+		TEST(test_bad_filter),
+		TEST(test_rate),
+		TEST(test_required),
 		TEST(test_damaged_journal),
 		TEST(test_cursor_unwritable),
 		TEST(test_storm),
