@@ -66,10 +66,11 @@ FOLDERS := base event config enrich action store capture rules exporters runtime
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
+SUBDIRS_exporters := exporters/render
 dir_of = $(or $(DIR_$(1)),userspace/$(1))
 
 define folder
-SRCS_$(1) := $$(wildcard $(call dir_of,$(1))/*.c)
+SRCS_$(1) := $$(wildcard $(addsuffix /*.c,$(call dir_of,$(1)) $(SUBDIRS_$(1))))
 OBJS_$(1) := $$(SRCS_$(1):%.c=$$(BUILD)/obj/%.o) $$(EXTRA_OBJS_$(1))
 $$(eval $$(call stamp,$$(BUILD)/stamp/$(1).objs,$$(OBJS_$(1))))
 $$(BUILD)/lib/$(1).a: $$(OBJS_$(1)) $$(BUILD)/stamp/$(1).objs

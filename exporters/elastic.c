@@ -46,6 +46,8 @@ static int set_up(struct http_sink *s, const struct exporter_config *cfg, struct
 
 static void add(struct http_sink *s, struct buf *body, const struct export_record *rec, bool first)
 {
+	static const struct str has_time = STR("{\"@timestamp\":");
+	struct str text = export_text(rec);
 	struct json j;
 
 	(void)s;
@@ -56,15 +58,21 @@ static void add(struct http_sink *s, struct buf *body, const struct export_recor
 		json_key(&j, "_id");
 		json_str(&j, rec->id);
 	}
-	buf_addz(body, "}}\n{\"@timestamp\":");
+	buf_addz(body, "}}\n");
+	if (str_starts(text, has_time)) { /* ECS begins with it */
+		buf_add(body, text.p, text.n);
+		buf_addc(body, '\n');
+		return;
+	}
+	buf_add(body, has_time.p, has_time.n);
 	json_init(&j, body);
 	if (rec->time.n)
 		json_str(&j, rec->time);
 	else
 		json_null(&j);
-	if (rec->json.n > 2)
+	if (text.n > 2)
 		buf_addc(body, ',');
-	buf_add(body, rec->json.p + 1, rec->json.n - 1);
+	buf_add(body, text.p + 1, text.n - 1);
 	buf_addc(body, '\n');
 }
 
@@ -157,6 +165,7 @@ static const struct exporter_property properties[] = {
 const struct exporter_class elastic_exporter = {
 	.name = "elastic",
 	.doc = "Elasticsearch or OpenSearch, by _bulk",
+	.formats = EXPORT_JSON_FORMATS,
 	.properties = properties,
 	.open = open_sink,
 	HTTP_OPS,

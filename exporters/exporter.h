@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "exporters/render/render.h"
 #include "userspace/base/err.h"
 #include "userspace/base/str.h"
 
@@ -18,7 +19,14 @@ struct export_record {
 	struct str sandbox;
 	struct str time; /* RFC 3339, up to nanoseconds */
 	struct str json; /* the record as it stands in the journal */
+	struct str text; /* in the sink's format; p == NULL: native */
 };
+
+/* What goes out. */
+static inline struct str export_text(const struct export_record *rec)
+{
+	return rec->text.p ? rec->text : rec->json;
+}
 
 enum export_result {
 	EXPORT_OK,     /* taken; acknowledged later by `acked` (or at once by sync sinks) */
@@ -45,7 +53,8 @@ struct exporter_host {
 	/* eventfd (non-blocking) that ends the fan-out's sleep; any thread, any library may write 8
 	 * bytes to it. -1 = none. */
 	int wake_fd;
-	struct fanout *fanout; /* for its status; NULL = none */
+	struct fanout *fanout;	   /* for its status; NULL = none */
+	struct renderer *renderer; /* the sink's format; NULL = native */
 	void *arg;
 	/* A record that was taken (EXPORT_OK) turned out to be refused for good. Called from `poll`,
 	 * before its seq counts as acknowledged. `why` is for a person. */
@@ -66,6 +75,15 @@ struct exporter_class {
 	uint64_t (*poll)(struct exporter *x, int timeout_ms);
 	/* Last error in words, "" when healthy. Same thread as write and poll. */
 	const char *(*status)(const struct exporter *x);
+	/* What `format=` may ask for. */
+	enum {
+		EXPORT_ANY_FORMAT,
+		EXPORT_JSON_FORMATS,
+		EXPORT_NO_FORMAT, /* it does not send records on */
+	} formats;
+	/* It makes `text` itself, by the host's renderer, when a request is written: what it keeps and
+	 * dead-letters is native. */
+	bool renders;
 	/* Does not wait for what is not acknowledged: it stays behind the cursor. */
 	void (*close)(struct exporter *x);
 	/* The files behind the sink were moved away (SIGHUP); may be NULL. */
@@ -78,6 +96,7 @@ struct exporter_config {
 	char name[64]; /* instance name; cursor file is named by it */
 	const struct exporter_class *class;
 	const struct exporter_host *host; /* set by the fan-out; outlives the sink */
+	const struct format *format;	  /* NULL = native */
 	struct {
 		char *key;
 		char *value;
@@ -102,14 +121,15 @@ struct exporter {
 };
 
 extern const struct exporter_class *const exporter_classes[]; /* ends with NULL */
-/* Properties of every sink, the fan-out's own: filter, rate, required. Ends with a NULL name. */
+/* Properties of every sink, the fan-out's own: filter, rate, format, required. Ends with a NULL name. */
 extern const struct exporter_property exporter_common[];
 
 /* "kafka:localhost:9092,topic=events,kafka.compression.type=lz4" or "file:/path/x.jsonl": class, its
  * main property, then key=value. A part without "=" continues the value before it
  * ("kafka:a:9092,b:9092"), "\\," is a comma. "key=@/path" takes the value from a file (secrets), "@@"
  * stands for "@". "name=" names the sink; the default is made of the class and a hash of the identity
- * properties. Unknown class or key: error with a suggestion. On failure nothing is left in cfg. */
+ * properties. Unknown
+ * class, key or format: error with a suggestion. On failure nothing is left in cfg. */
 int exporter_config_parse(struct exporter_config *cfg, const char *text, struct err *err);
 int exporter_config_set(struct exporter_config *cfg, const char *key, const char *value,
 			struct err *err);

@@ -238,20 +238,21 @@ static int flush(struct file_sink *s)
 static enum export_result file_write(struct exporter *x, const struct export_record *rec)
 {
 	struct file_sink *s = (struct file_sink *)x;
+	struct str text = export_text(rec);
 
-	if (rec->json.n > FILE_RECORD_MAX) {
+	if (text.n > FILE_RECORD_MAX) {
 		x->why = "larger than a line may be";
 		return EXPORT_POISON;
 	}
-	if (memchr(rec->json.p, '\n', rec->json.n)) {
+	if (memchr(text.p, '\n', text.n)) {
 		x->why = "holds a line end";
 		return EXPORT_POISON;
 	}
 	if (s->buf.n >= FILE_FLUSH_BYTES && (flush(s) < 0 || x->rewind))
 		return EXPORT_FULL;
-	if (buf_reserve(&s->buf, rec->json.n + 1) < 0)
+	if (buf_reserve(&s->buf, text.n + 1) < 0)
 		return EXPORT_FULL;
-	buf_add(&s->buf, rec->json.p, rec->json.n);
+	buf_add(&s->buf, text.p, text.n);
 	buf_addc(&s->buf, '\n');
 	s->buf_seq = rec->seq;
 	return EXPORT_OK;

@@ -9,6 +9,7 @@
 #include "exporters/record.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/json.h"
 #include "userspace/base/option.h"
 
 #define HTTP_POLL_MS 20 /* while a request runs: for libcurl's own timers */
@@ -113,6 +114,36 @@ static void pause_sink(struct http_sink *s, uint64_t at_least_ms)
 	s->retry_at = now + MAX(ns, at_least_ms * NSEC_PER_MSEC);
 }
 
+void http_add_value(struct http_sink *s, struct buf *body, const struct export_record *rec)
+{
+	struct renderer *r = s->host ? s->host->renderer : NULL;
+	struct json j;
+
+	json_init(&j, body);
+	if (r && !renderer_format(r)->is_json)
+		json_str(&j, export_text(rec));
+	else
+		json_raw(&j, export_text(rec));
+}
+
+/* Adds the i-th item. false: dead-lettered, it cannot be put into the sink's format. */
+static bool add_item(struct http_sink *s, size_t i, bool first)
+{
+	struct renderer *r = s->host ? s->host->renderer : NULL;
+	struct export_record rec = { .seq = s->items[i].seq };
+	struct err err = { 0 };
+
+	record_scan(&rec, item_json(s, i)); /* it was one when it was taken */
+	if (r && renderer_record(r, rec.json, &rec.text, &err) < 0) {
+		if (s->host->dead_letter)
+			s->host->dead_letter(s->host->arg, rec.seq, rec.json, err_text(&err));
+		s->items[i].done = true;
+		return false;
+	}
+	s->flavour->add(s, &s->body, &rec, first);
+	return true;
+}
+
 static void start_request(struct http_sink *s)
 {
 	const struct http_flavour *f = s->flavour;
@@ -124,21 +155,29 @@ static void start_request(struct http_sink *s)
 		f->begin(s, &s->body);
 	for (s->sent_n = 0; s->sent_n < s->items_n && records < s->batch_max; s->sent_n++) {
 		const struct http_item *it = &s->items[s->sent_n];
-		struct export_record rec = { .seq = it->seq };
-
 		if (it->done)
 			continue;
 		if (records && s->body.n + it->n > HTTP_BATCH_BYTES)
 			break;
-		record_scan(&rec, item_json(s, s->sent_n)); /* it was one when it was taken */
-		f->add(s, &s->body, &rec, !records);
-		records++;
+		records += add_item(s, s->sent_n, !records);
+	}
+	if (!records) { /* all of them dead letters */
+		s->sent_n = 0;
+		drop_done(s);
+		return;
 	}
 	if (f->end)
 		f->end(s, &s->body);
+	if (s->body.failed && records == 1)
+		http_item_refused(s, nth_sent(s, 0), "larger than a request may be");
+	if (s->body.failed) {
+		s->batch_max = MAX(records / 2, (size_t)1);
+		s->sent_n = 0;
+		drop_done(s);
+		return;
+	}
 	extra = f->sign ? f->sign(s, (struct str){ s->body.p, s->body.n }) : NULL;
-	if (s->body.failed ||
-	    http_client_post(s->client, (struct str){ s->body.p, s->body.n }, extra) < 0) {
+	if (http_client_post(s->client, (struct str){ s->body.p, s->body.n }, extra) < 0) {
 		set_text(s, "out of memory for a request");
 		pause_sink(s, 0);
 	}

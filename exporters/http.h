@@ -88,7 +88,9 @@ uint64_t http_poll(struct exporter *x, int timeout_ms);
 const char *http_status(const struct exporter *x);
 void http_close(struct exporter *x);
 
-#define HTTP_OPS .write = http_write, .poll = http_poll, .status = http_status, .close = http_close
+#define HTTP_OPS                                                                        \
+	.renders = true, .write = http_write, .poll = http_poll, .status = http_status, \
+	.close = http_close
 
 int http_add_header(struct http_sink *s, struct err *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -97,6 +99,8 @@ void http_item_done(struct http_sink *s, size_t i);
 void http_item_refused(struct http_sink *s, size_t i, const char *why);
 /* Records in the request. */
 size_t http_request_size(const struct http_sink *s);
+/* Adds what goes out of the record as a JSON value: a string when its format is no JSON. */
+void http_add_value(struct http_sink *s, struct buf *body, const struct export_record *rec);
 /* Non-empty value or NULL. */
 const char *http_given(const struct exporter_config *cfg, const char *key);
 

@@ -225,20 +225,22 @@ static void check_stall(struct kafka_sink *s)
 static rd_kafka_resp_err_t produce(struct kafka_sink *s, const char *topic,
 				   const struct export_record *rec, uint64_t ticket)
 {
+	const struct renderer *r = s->host ? s->host->renderer : NULL;
+	const struct format *format = r ? renderer_format(r) : render_formats;
 	char digits[20], *seq = digits + sizeof(digits);
+	struct str text = export_text(rec);
 
 	for (uint64_t v = rec->seq; v || seq == digits + sizeof(digits); v /= 10)
 		*--seq = (char)('0' + v % 10);
 	return rd_kafka_producev(
 		s->rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_KEY(rec->session.p, rec->session.n),
-		RD_KAFKA_V_VALUE((void *)rec->json.p, rec->json.n),
-		RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+		RD_KAFKA_V_VALUE((void *)text.p, text.n), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
 		RD_KAFKA_V_OPAQUE((void *)(uintptr_t)ticket),
 		RD_KAFKA_V_HEADER("id", rec->id.p, (ssize_t)rec->id.n),
-		RD_KAFKA_V_HEADER("schema", "native/1", -1),
+		RD_KAFKA_V_HEADER("schema", format->schema, -1),
 		RD_KAFKA_V_HEADER("kind", rec->kind.p, (ssize_t)rec->kind.n),
 		RD_KAFKA_V_HEADER("seq", seq, (digits + sizeof(digits) - seq)),
-		RD_KAFKA_V_HEADER("content-type", "application/json", -1),
+		RD_KAFKA_V_HEADER("content-type", format->content_type, -1),
 		RD_KAFKA_V_HEADER("sandbox", rec->sandbox.p, (ssize_t)rec->sandbox.n),
 		RD_KAFKA_V_END);
 }

@@ -209,6 +209,7 @@ static const struct exporter_property properties[] = {
 const struct exporter_class metrics_exporter = {
 	.name = "metrics",
 	.doc = "Prometheus metrics at /metrics",
+	.formats = EXPORT_NO_FORMAT,
 	.properties = properties,
 	.open = metrics_open,
 	.write = metrics_write,

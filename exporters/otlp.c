@@ -65,7 +65,7 @@ static void add(struct http_sink *s, struct buf *body, const struct export_recor
 	json_key(&j, "body");
 	json_object_begin(&j);
 	json_key(&j, "stringValue");
-	json_str(&j, rec->json);
+	json_str(&j, export_text(rec));
 	json_object_end(&j);
 	json_key(&j, "attributes");
 	json_array_begin(&j);

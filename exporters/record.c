@@ -35,7 +35,8 @@ int record_scan(struct export_record *rec, struct str json)
 	int found = 0;
 
 	rec->json = json;
-	rec->id = rec->kind = rec->session = rec->sandbox = rec->time = (struct str){ 0 };
+	rec->id = rec->kind = rec->session = rec->sandbox = rec->time = rec->text =
+		(struct str){ 0 };
 	for (int i = 0; found < RECORD_WANTED && i < RECORD_SCAN_MEMBERS; i++) {
 		struct str *slot;
 

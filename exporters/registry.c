@@ -31,6 +31,7 @@ const struct exporter_property exporter_common[] = {
 	  true },
 	{ "rate", "N", "", "at most so many records a second; the rest waits in the journal",
 	  false },
+	{ "format", "NAME", "", "what records look like on the way out; default: native", true },
 	{ "required", "yes|no", "no", "keep the journal until this sink took it", false },
 	{ 0 },
 };
@@ -80,7 +81,7 @@ static bool has_pass_prefix(const struct exporter_class *class, const char *key)
 
 static int unknown_key(const struct exporter_class *class, const char *key, struct err *err)
 {
-	const char *names[EXPORTER_PROPS_MAX + 1] = { NULL }, *near;
+	const char *names[EXPORTER_PROPS_MAX + 2] = { NULL }, *near;
 	size_t n = 0;
 
 	names[n++] = "name";
@@ -120,6 +121,22 @@ static int set_name(struct exporter_config *cfg, const char *name, struct err *e
 			       "'-', not starting with '.'",
 			       name, sizeof(cfg->name) - 1);
 	snprintf(cfg->name, sizeof(cfg->name), "%s", name);
+	return 0;
+}
+
+static int set_format(struct exporter_config *cfg, const char *name, struct err *err)
+{
+	const struct format *f = format_find(name, err);
+
+	if (!f)
+		return err_wrap(err, -EINVAL, "sink '%s'", cfg->class->name);
+	if (cfg->class->formats == EXPORT_NO_FORMAT)
+		return err_set(err, EINVAL, "sink '%s' sends no records on: no property 'format'",
+			       cfg->class->name);
+	if (cfg->class->formats == EXPORT_JSON_FORMATS && !f->is_json)
+		return err_set(err, EINVAL, "sink '%s' takes JSON: format '%s' is none",
+			       cfg->class->name, name);
+	cfg->format = f->render ? f : NULL;
 	return 0;
 }
 
@@ -168,6 +185,12 @@ int exporter_config_set(struct exporter_config *cfg, const char *key, const char
 		return set_name(cfg, value, err);
 	if (!find_property(cfg->class, key) && !has_pass_prefix(cfg->class, key))
 		return unknown_key(cfg->class, key, err);
+	if (!strcmp(key, "format")) {
+		r = set_format(cfg, value, err);
+		if (r < 0)
+			return r;
+		value = cfg->format ? value : ""; /* native is the default, by the same name */
+	}
 	r = resolve_value(&v, key, value, err);
 	if (r < 0)
 		return r;

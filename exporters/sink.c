@@ -115,6 +115,18 @@ static bool serve(struct sink *s, uint64_t now)
 	return s->cursor != cursor;
 }
 
+/* false: refused, it will never be what the sink's format asks for. */
+static bool render(struct sink *s)
+{
+	struct err err = { 0 };
+
+	if (!s->host.renderer || s->class->renders ||
+	    renderer_record(s->host.renderer, s->rec.json, &s->rec.text, &err) == 0)
+		return true;
+	refuse(s, true, err_text(&err));
+	return false;
+}
+
 /* 1: s->rec is there, 0: nothing to read now */
 static int fetch(struct sink *s, uint64_t now)
 {
@@ -146,6 +158,8 @@ static int fetch(struct sink *s, uint64_t now)
 		s->have_rec = false;
 		return 1;
 	}
+	if (!render(s))
+		return 1;
 	if (!s->rec.session.n)
 		s->rec.session = str_from(s->session);
 	if (!s->rec.id.n) {
@@ -287,6 +301,7 @@ static void close_parts(struct sink *s)
 	if (s->src.free)
 		s->src.free(s->src.arg);
 	gate_close(&s->gate);
+	renderer_free(s->host.renderer);
 }
 
 static int open_parts(struct sink *s, const struct exporter_config *cfg,
@@ -300,6 +315,8 @@ static int open_parts(struct sink *s, const struct exporter_config *cfg,
 		r = set_required(s, cfg, err);
 	if (r == 0)
 		r = gate_open(&s->gate, cfg, opt->filters, err);
+	if (r == 0 && cfg->format)
+		r = renderer_new(&s->host.renderer, cfg->format, err);
 	if (r < 0)
 		return r;
 	s->stored = s->passed = s->cursor;

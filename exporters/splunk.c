@@ -55,7 +55,8 @@ static void add(struct http_sink *s, struct buf *body, const struct export_recor
 	json_str(&j, rec->session);
 	json_object_end(&j);
 	json_key(&j, "event");
-	json_raw(&j, rec->json);
+	http_add_value(s, body, rec);
+	j.after_key = false;
 	json_object_end(&j);
 }
 

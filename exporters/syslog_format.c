@@ -115,6 +115,7 @@ static void add_param(struct buf *out, const char *name, struct str value)
 
 int syslog_format(struct buf *out, const struct syslog_header *h, const struct export_record *rec)
 {
+	struct str text = export_text(rec);
 	char seq[24];
 	int n = snprintf(seq, sizeof(seq), "%llu", (unsigned long long)rec->seq);
 
@@ -132,6 +133,6 @@ int syslog_format(struct buf *out, const struct syslog_header *h, const struct e
 	add_param(out, "seq", (struct str){ seq, (size_t)n });
 	add_param(out, "sandbox", rec->sandbox);
 	buf_addz(out, "] ");
-	buf_add(out, rec->json.p, rec->json.n);
+	buf_add(out, text.p, text.n);
 	return out->failed ? -EMSGSIZE : 0;
 }

@@ -30,10 +30,9 @@ static void begin(struct http_sink *s, struct buf *body)
 
 static void add(struct http_sink *s, struct buf *body, const struct export_record *rec, bool first)
 {
-	(void)s;
 	if (!first)
 		buf_addz(body, ",\n");
-	buf_add(body, rec->json.p, rec->json.n);
+	http_add_value(s, body, rec);
 }
 
 static void end(struct http_sink *s, struct buf *body)

@@ -42,6 +42,19 @@ static void test_main_property(void **state)
 	exporter_config_done(&cfg);
 }
 
+static void test_format(void **state)
+{
+	struct exporter_config cfg;
+
+	(void)state;
+	parse_ok(&cfg, "file:/tmp/a,format=native");
+	assert_null(cfg.format); /* costs nothing */
+	exporter_config_done(&cfg);
+	parse_bad("file:/tmp/a,format=natve", "did you mean 'native'");
+	parse_bad("file:/tmp/a,fromat=native", "did you mean 'format'");
+	parse_bad("metrics:127.0.0.1:9464,format=native", "no property 'format'");
+}
+
 static void test_lists_and_pass_through(void **state)
 {
 	struct exporter_config cfg;
@@ -173,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_main_property),
+		cmocka_unit_test(test_format),
 		cmocka_unit_test(test_lists_and_pass_through),
 		cmocka_unit_test(test_escaped_comma),
 		cmocka_unit_test(test_later_value_wins),

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporters/render/render.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/option.h"
+
+#define JSON_TYPE "application/json"
+
+const struct format render_formats[] = {
+	{ "native", "native/1", JSON_TYPE, true, 0, "the journal's own JSON", NULL },
+	{ 0 },
+};
+
+struct renderer {
+	const struct format *format;
+	struct arena arena;
+	struct buf text;
+	struct event event;
+};
+
+const struct format *format_find(const char *name, struct err *err)
+{
+	const char *names[ARRAY_SIZE(render_formats)], *near;
+	char known[256] = "";
+	size_t n = 0, at = 0;
+
+	for (const struct format *f = render_formats; f->name; f++) {
+		if (!strcmp(f->name, name))
+			return f;
+		names[n++] = f->name;
+	}
+	near = closest_name(name, names, n);
+	if (near) {
+		err_set(err, EINVAL, "unknown format '%s': did you mean '%s'?", name, near);
+		return NULL;
+	}
+	for (size_t i = 0; i < n && at < sizeof(known); i++)
+		at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", i ? ", " : "",
+				       names[i]);
+	err_set(err, EINVAL, "unknown format '%s': known are %s", name, known);
+	return NULL;
+}
+
+int renderer_new(struct renderer **ret, const struct format *format, struct err *err)
+{
+	struct renderer *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(err, ENOMEM, "out of memory");
+	r->format = format;
+	arena_init(&r->arena, RENDER_EVENT_MAX);
+	buf_init(&r->text, RENDER_TEXT_MAX);
+	*ret = r;
+	return 0;
+}
+
+void renderer_free(struct renderer *r)
+{
+	if (!r)
+		return;
+	arena_done(&r->arena);
+	buf_done(&r->text);
+	free(r);
+}
+
+const struct format *renderer_format(const struct renderer *r)
+{
+	return r->format;
+}
+
+int renderer_record(struct renderer *r, struct str json, struct str *ret_text, struct err *err)
+{
+	int code;
+
+	if (!r->format->render) {
+		*ret_text = json;
+		return 0;
+	}
+	arena_reset(&r->arena);
+	code = event_from_json(&r->event, &r->arena, json, err);
+	if (code < 0)
+		return code == -ENOMEM ? code : err_wrap(err, -EBADMSG, "not rendered");
+	buf_reset(&r->text);
+	code = r->format->render(r->format, &r->event, &r->text);
+	if (code == 0 && r->text.failed)
+		code = -EMSGSIZE;
+	if (code < 0)
+		return err_set(err, code, "not rendered as %s: %m", r->format->name);
+	*ret_text = (struct str){ r->text.p, r->text.n };
+	return 0;
+}
