@@ -22,7 +22,7 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
 struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
-	const char *kafka;
+	const char *kafka, *sign;
 	struct option_list rules, ro, rw, env, exports;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait;
 	bool no_default_rules, dry_run, json, quiet, help;
@@ -67,6 +67,8 @@ static const struct option_def OPTIONS[] = {
 	  "send events to file:PATH, kafka:BROKERS[,key=value...], ...; repeatable" },
 	{ "export-wait", 0, OPT_DURATION, AT(export_wait), "TIME",
 	  "wait at the end for sinks that are behind (default: 10s)" },
+	{ "sign", 0, OPT_STR, AT(sign), "WHEN",
+	  "sign the record with the host's key: auto (if there is one), always, never" },
 	{ "dry-run", 0, OPT_FLAG, AT(dry_run), NULL, "print what would be done, do nothing" },
 	{ "json", 0, OPT_FLAG, AT(json), NULL, "with --dry-run: as JSON" },
 	{ "quiet", 'q', OPT_FLAG, AT(quiet), NULL, "no closing line on stderr" },
@@ -199,6 +201,20 @@ static int make_sinks(struct sinks *s, const struct run_args *a, struct err *err
 	return 0;
 }
 
+static int parse_sign(const char *text, enum run_sign *ret, struct err *err)
+{
+	if (!text || !strcmp(text, "auto"))
+		*ret = RUN_SIGN_IF_KEY;
+	else if (!strcmp(text, "always"))
+		*ret = RUN_SIGN_ALWAYS;
+	else if (!strcmp(text, "never"))
+		*ret = RUN_SIGN_NEVER;
+	else
+		return err_set(err, EINVAL, "option '--sign': '%s' is not auto, always or never",
+			       text);
+	return 0;
+}
+
 /* ---- rules ---- */
 
 /* An action that we cannot carry out must not be taken for one that protects. */
@@ -276,6 +292,8 @@ static void result_json(struct json *j, const struct run_result *res, const char
 	json_count(j, "sinks", e->sinks);
 	json_count(j, "sinks_behind", e->sinks_behind);
 	json_text(j, "bundle", res->bundle);
+	json_key(j, "signed");
+	json_bool(j, res->is_signed);
 	json_text(j, "error", error);
 	json_object_end(j);
 }
@@ -363,10 +381,12 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 }
 
 static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
-		  const struct ruleset *rules, struct sinks *sinks, int result_fd)
+		  const struct ruleset *rules, struct sinks *sinks, enum run_sign sign,
+		  int result_fd)
 {
 	const struct run_options opt = {
 		.spec = spec,
+		.sign = sign,
 		.rules = rules,
 		.session_dir = a->session_dir,
 		.sinks = sinks->v,
@@ -412,6 +432,7 @@ int cmd_run(int argc, char **argv)
 	struct sandbox_spec spec;
 	auto_close int result_fd = -1;
 	struct err err = { 0 };
+	enum run_sign sign = RUN_SIGN_IF_KEY;
 	int rest;
 
 	if (read_args(&a, &policy, argc, argv, &rest, &err) < 0)
@@ -424,7 +445,8 @@ int cmd_run(int argc, char **argv)
 		err_set(&err, EINVAL, "no command given");
 		return cli_bad_usage("run", &err);
 	}
-	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0)
+	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
+	    parse_sign(a.sign, &sign, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules) < 0)
 		return EXIT_WARDER;
@@ -445,5 +467,5 @@ int cmd_run(int argc, char **argv)
 			return cli_fail(&err);
 		}
 	}
-	return run_it(&a, &spec, rules, &sinks, result_fd);
+	return run_it(&a, &spec, rules, &sinks, sign, result_fd);
 }

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
-#include "userspace/store/store.h"
+#include "userspace/store/keys.h"
+
+#define KEYS_MAX 16
 
 struct verify_args {
+	struct option_list keys;
 	bool json, quiet, help;
 };
 
 static const struct option_def OPTIONS[] = {
+	{ "key", 'k', OPT_STRLIST, offsetof(struct verify_args, keys), "FILE",
+	  "a host's public key (warder keys public): the record must be signed by it; repeatable" },
 	{ "json", 0, OPT_FLAG, offsetof(struct verify_args, json), NULL, "one JSON object" },
 	{ "quiet", 'q', OPT_FLAG, offsetof(struct verify_args, quiet), NULL, "only the exit code" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct verify_args, help), NULL, "this text" },
@@ -34,9 +42,13 @@ static void print_json(const struct verify_report *rep)
 		const char *key;
 		uint64_t v;
 	} numbers[] = {
-		{ "records", rep->records },   { "frames", rep->frames },
-		{ "segments", rep->segments }, { "bytes", rep->bytes },
-		{ "lost", rep->gaps },	       { "first_bad", rep->first_bad },
+		{ "records", rep->records },
+		{ "frames", rep->frames },
+		{ "segments", rep->segments },
+		{ "bytes", rep->bytes },
+		{ "lost", rep->gaps },
+		{ "first_bad", rep->first_bad },
+		{ "checkpoints", rep->checkpoints },
 	};
 	auto_buf struct buf out = { 0 };
 	struct json j;
@@ -55,6 +67,15 @@ static void print_json(const struct verify_report *rep)
 	}
 	json_key(&j, "head");
 	json_strz(&j, rep->head);
+	json_key(&j, "signed");
+	json_bool(&j, rep->is_signed);
+	json_key(&j, "trusted");
+	json_bool(&j, rep->is_trusted);
+	json_key(&j, "host_key");
+	if (rep->is_signed)
+		json_strz(&j, rep->host_key);
+	else
+		json_null(&j);
 	json_key(&j, "text");
 	json_strz(&j, rep->text);
 	json_object_end(&j);
@@ -71,11 +92,39 @@ static void print_text(const struct verify_report *rep)
 	       (unsigned long long)rep->segments, (unsigned long long)rep->bytes);
 	printf("  lost      %llu\n", (unsigned long long)rep->gaps);
 	printf("  head      %s\n", rep->head);
+	if (rep->is_signed)
+		printf("  signed    by %s (%s), %llu checkpoints\n", rep->host_key,
+		       rep->is_trusted ? "a key you gave"
+				       : "compare it with the host's, or give --key",
+		       (unsigned long long)rep->checkpoints);
+	else
+		printf("  signed    no\n");
+}
+
+static int read_keys(const struct option_list *files, uint8_t keys[][STORE_HASH_LEN],
+		     struct err *err)
+{
+	if (files->n > KEYS_MAX)
+		return err_set(err, E2BIG, "more than %d keys", KEYS_MAX);
+	for (size_t i = 0; i < files->n; i++) {
+		auto_free char *text = NULL;
+		size_t n = 0;
+		int r = file_read_at(AT_FDCWD, files->v[i], 4096, &text, &n);
+
+		if (r == 0)
+			r = key_parse((struct str){ text, n }, keys[i]);
+		if (r < 0)
+			return err_set(err, r, "key file '%s': %s", files->v[i],
+				       r == -EINVAL ? "no public key of a host" : strerror(-r));
+	}
+	return 0;
 }
 
 int cmd_verify(int argc, char **argv)
 {
 	struct verify_args args = { 0 };
+	uint8_t keys[KEYS_MAX][STORE_HASH_LEN];
+	struct verify_options opt = { .keys = (const uint8_t(*)[STORE_HASH_LEN])keys };
 	struct verify_report rep;
 	auto_close int fd = -1;
 	struct err err = { 0 };
@@ -95,10 +144,12 @@ int cmd_verify(int argc, char **argv)
 		err_set(&err, EINVAL, n == 0 ? "which session?" : "one session at a time");
 		return cli_bad_usage("verify", &err);
 	}
-	if (bundle_open(&fd, argv[1], &err) < 0)
+	if (read_keys(&args.keys, keys, &err) < 0 || bundle_open(&fd, argv[1], &err) < 0)
 		return cli_fail(&err);
-	if (store_verify(fd, &rep, isatty(STDERR_FILENO) && !args.quiet ? progress : NULL, NULL,
-			 &err) < 0) {
+	opt.n_keys = args.keys.n;
+	if (store_verify_signed(fd, &opt, &rep,
+				isatty(STDERR_FILENO) && !args.quiet ? progress : NULL, NULL,
+				&err) < 0) {
 		err_wrap(&err, -EBADMSG, "session '%s'", argv[1]);
 		return cli_fail(&err);
 	}

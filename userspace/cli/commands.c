@@ -9,6 +9,7 @@ const struct command commands[] = {
 	{ "events", "print the events of a session", cmd_events },
 	{ "verify", "prove that a session's record is complete and unaltered", cmd_verify },
 	{ "export", "send a session's events to a sink, from where it left off", cmd_export },
+	{ "keys", "the host's key that signs records", cmd_keys },
 	{ "rules", "check and list rules", cmd_rules },
 	{ "doctor", "what this host gives, and what is missing", cmd_doctor },
 	{ "fields", "list the fields of events and rules", cmd_fields },

@@ -6,6 +6,7 @@
 int cmd_doctor(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_keys(int argc, char **argv);
 int cmd_fields(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);

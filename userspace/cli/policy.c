@@ -28,6 +28,7 @@ static const struct {
 	{ "limits.fsize", "fsize" },
 	{ "rules.files", "rules" },
 	{ "rules.no_default", "no-default-rules" },
+	{ "evidence.sign", "sign" },
 };
 
 static const char *option_of(const char *key)

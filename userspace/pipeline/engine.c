@@ -63,9 +63,36 @@ static int open_sinks(struct engine *e, struct err *err)
 	return r;
 }
 
+/* The key is root's: it signs once, before anything from the sandbox was seen. */
+static int ask_host_key(void *arg, uint64_t real_ns, const void *msg, size_t n,
+			struct key_signature *ret, struct err *err)
+{
+	struct engine *e = arg;
+	struct engine_msg m = { .type = ENGINE_SIGN, .sign.real_ns = real_ns };
+
+	if (n != sizeof(m.sign.msg))
+		return err_set(err, EINVAL, "signing: a message of %zu bytes", n);
+	memcpy(m.sign.msg, msg, n);
+	if (send(e->fd, &m, sizeof(m), MSG_NOSIGNAL) < 0 ||
+	    recv(e->fd, &m, sizeof(m), 0) != (ssize_t)sizeof(m))
+		return err_set(err, EPIPE, "signing: the root part is gone");
+	if (m.type != ENGINE_SIGNED) {
+		m.text[sizeof(m.text) - 1] = 0;
+		return err_set(err, EIO, "%s", m.text);
+	}
+	*ret = m.signature;
+	return 0;
+}
+
 static int open_journal(struct engine *e, struct err *err)
 {
-	const struct journal_options jo = { .session = e->opt->session.session };
+	const struct journal_options jo = {
+		.session = e->opt->session.session,
+		.sign = e->opt->keys_dirfd >= 0,
+		.host_sign = ask_host_key,
+		.host_sign_arg = e,
+		.host_key = e->opt->host_key,
+	};
 	struct session_options so = e->opt->session;
 	auto_buf struct buf rec = { 0 };
 	int r;
@@ -124,6 +151,14 @@ static int setup(struct engine *e, struct err *err)
 	return e->fanout ? fanout_start(e->fanout, err) : 0;
 }
 
+static uint64_t lost_so_far(const struct engine *e)
+{
+	struct session_stats stats = { 0 };
+
+	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
+	return stats.gaps;
+}
+
 static void check_gaps(struct engine *e, bool now)
 {
 	struct capture_gap gaps[GAPS_MAX];
@@ -137,6 +172,8 @@ static void check_gaps(struct engine *e, bool now)
 		n = capture_gaps(e->opt->capture, gaps, ARRAY_SIZE(gaps));
 		pipeline_gaps(e->pipeline, gaps, n);
 	} while (n == ARRAY_SIZE(gaps));
+	if (e->opt->keys_dirfd >= 0)
+		journal_set_lost(e->journal, lost_so_far(e));
 }
 
 static void fill_result(struct engine *e, const struct outcome *o, struct engine_result *ret)
@@ -339,18 +376,54 @@ static void engine_main(int fd, const struct engine_options *opt)
 	_exit(0);
 }
 
-static int wait_ready(int fd, struct err *err)
+static int receive_early(int fd, struct engine_msg *msg, struct err *err)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	struct engine_msg msg;
-	ssize_t n;
+	int r;
 
-	if (poll(&pfd, 1, READY_TIMEOUT_MS) <= 0)
+	do {
+		r = poll(&pfd, 1, READY_TIMEOUT_MS);
+	} while (r < 0 && errno == EINTR);
+	if (r <= 0)
 		return err_set(err, ETIMEDOUT, "the engine did not get ready within %d s",
 			       READY_TIMEOUT_MS / 1000);
-	n = recv(fd, &msg, sizeof(msg), 0);
-	if (n != (ssize_t)sizeof(msg))
+	if (recv(fd, msg, sizeof(*msg), 0) != (ssize_t)sizeof(*msg))
 		return err_set(err, EPIPE, "the engine died during its start");
+	return 0;
+}
+
+/* Only the beginning of this session's record is signed, whatever the engine may ask. */
+static void answer_sign(int fd, const struct engine_options *opt, const struct engine_sign *s)
+{
+	struct engine_msg msg = { .type = ENGINE_SIGNED };
+	struct err err = { 0 };
+	int r;
+
+	if (opt->keys_dirfd < 0 ||
+	    !genesis_is_for(s->msg, sizeof(s->msg), opt->session.session, opt->host_key))
+		r = err_set(&err, EPERM, "signing: not the beginning of this session's record");
+	else
+		r = keys_sign(opt->keys_dirfd, s->real_ns, s->msg, sizeof(s->msg), &msg.signature,
+			      &err);
+	if (r < 0) {
+		msg.type = ENGINE_FAILED;
+		snprintf(msg.text, sizeof(msg.text), "%s", err_text(&err));
+	}
+	send(fd, &msg, sizeof(msg), MSG_NOSIGNAL);
+}
+
+static int wait_ready(int fd, const struct engine_options *opt, struct err *err)
+{
+	struct engine_msg msg;
+	int r;
+
+	r = receive_early(fd, &msg, err);
+	if (r == 0 && msg.type == ENGINE_SIGN) {
+		answer_sign(fd, opt, &msg.sign);
+		r = receive_early(fd, &msg, err);
+	}
+	if (r < 0)
+		return r;
 	if (msg.type == ENGINE_FAILED)
 		return err_set(err, EIO, "%.*s", ERR_TEXT_MAX - 1, msg.text);
 	return msg.type == ENGINE_READY ? 0 : err_set(err, EPROTO, "the engine spoke out of turn");
@@ -375,7 +448,7 @@ int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, 
 		engine_main(pair[1], opt);
 	}
 	close(pair[1]);
-	r = wait_ready(ours, err);
+	r = wait_ready(ours, opt, err);
 	if (r < 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);

@@ -8,6 +8,7 @@
 #include "exporters/exporter.h"
 #include "userspace/pipeline/outcome.h"
 #include "userspace/pipeline/record.h"
+#include "userspace/store/signer.h"
 
 struct engine_options {
 	struct capture *capture;
@@ -17,6 +18,8 @@ struct engine_options {
 	const char *bundle; /* its directory, owned by uid */
 	int bundle_fd;
 	int cursor_dirfd; /* -1 = cursors are not kept */
+	int keys_dirfd; /* of the host key that signs the record, for the root part only; -1 = none */
+	uint8_t host_key[KEY_LEN];
 	struct exporter_config *sinks;
 	size_t sinks_n;
 	int drain_ms; /* longest wait for the sinks at the end */
@@ -30,6 +33,8 @@ enum engine_msg_type {
 	ENGINE_RECORD,	  /* to engine: a wire record follows */
 	ENGINE_FINISH,	  /* to engine: facts; the sandbox is empty */
 	ENGINE_DONE,	  /* to root: result */
+	ENGINE_SIGN, /* to root, once, before READY: have the host key sign the record's beginning */
+	ENGINE_SIGNED, /* to engine: the signature */
 };
 
 struct engine_result {
@@ -43,6 +48,11 @@ struct engine_result {
 	int32_t journal_error; /* errno; 0 = the bundle is sealed */
 };
 
+struct engine_sign {
+	uint64_t real_ns;
+	uint8_t msg[GENESIS_SIGNED_LEN];
+};
+
 struct engine_msg {
 	uint32_t type;
 	uint32_t pad;
@@ -51,6 +61,8 @@ struct engine_msg {
 		struct engine_result result;
 		char text[ERR_TEXT_MAX];
 		struct wire_limit_hit limit;
+		struct engine_sign sign;
+		struct key_signature signature;
 	};
 };
 

@@ -40,7 +40,8 @@ struct run {
 	char name[SANDBOX_NAME_MAX + 1];
 	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
 	size_t resolvers_n;
-	int bundle_fd, cursor_fd, signal_fd, engine_fd;
+	int bundle_fd, cursor_fd, keys_fd, signal_fd, engine_fd;
+	uint8_t host_key[KEY_LEN];
 	bool watched;
 	pid_t engine;
 	uid_t uid;
@@ -128,6 +129,52 @@ static int open_cursors(struct run *run, struct err *err)
 	return cursors_open(&run->cursor_fd, run->uid, run->gid, err);
 }
 
+int keys_open(int *ret_fd, bool create, struct err *err)
+{
+	auto_close int fd = -1;
+	char path[4096];
+	int r;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/keys", state_dir()) >= sizeof(path))
+		return err_set(err, ENAMETOOLONG, "state directory: path too long");
+	if (create) {
+		r = dir_make_all(path, 0711);
+		if (r < 0)
+			return err_set(err, r, "key directory '%s': %m", path);
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return err_set(err, errno, "key directory '%s': %m", path);
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+/* Signed whenever the host has a key, unless told otherwise. */
+static int open_keys(struct run *run, struct err *err)
+{
+	struct err why = { 0 };
+	int r;
+
+	if (run->opt->sign == RUN_SIGN_NEVER)
+		return 0;
+	r = keys_open(&run->keys_fd, false, &why);
+	if (r == 0)
+		r = keys_public(run->keys_fd, run->host_key, &why);
+	if (r == -ENOENT && run->opt->sign == RUN_SIGN_IF_KEY) {
+		if (run->keys_fd >= 0)
+			close(take_fd(run->keys_fd));
+		return 0;
+	}
+	if (r == -ENOENT)
+		return err_set(
+			err, ENOENT,
+			"the record is to be signed, and this host has no key: warder keys init");
+	if (r < 0)
+		return err_set(err, r, "%s", err_text(&why));
+	run->result->is_signed = true;
+	return 0;
+}
+
 static void add_degraded(struct run_result *res, const char *text)
 {
 	if (res->degraded_n == RUN_DEGRADED_MAX)
@@ -199,6 +246,7 @@ static int start_engine(struct run *run, struct err *err)
 		.bundle = res->bundle,
 		.bundle_fd = run->bundle_fd,
 		.cursor_dirfd = run->cursor_fd,
+		.keys_dirfd = run->keys_fd,
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
 		.drain_ms = run->opt->drain_ms,
@@ -237,6 +285,7 @@ static int start_engine(struct run *run, struct err *err)
 			},
 	};
 
+	memcpy(eo.host_key, run->host_key, sizeof(eo.host_key));
 	return engine_start(&run->engine, &run->engine_fd, &eo, err);
 }
 
@@ -282,6 +331,8 @@ static int prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	r = open_cursors(run, err);
+	if (r == 0)
+		r = open_keys(run, err);
 	if (r < 0)
 		return r;
 	return start_engine(run, err);
@@ -417,6 +468,8 @@ static void cleanup(struct run *run)
 		close(run->bundle_fd);
 	if (run->cursor_fd >= 0)
 		close(run->cursor_fd);
+	if (run->keys_fd >= 0)
+		close(run->keys_fd);
 	if (run->signal_fd >= 0)
 		close(run->signal_fd);
 }
@@ -445,6 +498,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		.spec = *opt->spec,
 		.bundle_fd = -1,
 		.cursor_fd = -1,
+		.keys_fd = -1,
 		.signal_fd = -1,
 		.engine_fd = -1,
 	};

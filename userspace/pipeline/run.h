@@ -12,6 +12,12 @@
 
 #define RUN_DEGRADED_MAX 32
 
+enum run_sign {
+	RUN_SIGN_IF_KEY = 0, /* when the host has a key */
+	RUN_SIGN_ALWAYS,     /* no key: nothing is started */
+	RUN_SIGN_NEVER,
+};
+
 struct run_options {
 	const struct sandbox_spec *spec; /* session and name are set by run_session */
 	const struct ruleset *rules;
@@ -19,6 +25,7 @@ struct run_options {
 	struct exporter_config *sinks;
 	size_t sinks_n;
 	int drain_ms;
+	enum run_sign sign;
 };
 
 struct run_result {
@@ -30,6 +37,7 @@ struct run_result {
 	struct engine_result engine;
 	const char *reason;
 	int exit_code;
+	bool is_signed;
 	const char *degraded[RUN_DEGRADED_MAX];
 	size_t degraded_n;
 	char degraded_text[RUN_DEGRADED_MAX][64];
@@ -42,6 +50,9 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 
 /* <state>/cursors, made if need be, for the engine's user. */
 int cursors_open(int *ret_fd, uid_t uid, gid_t gid, struct err *err);
+
+/* <state>/keys; `create`: make it if need be. -ENOENT. */
+int keys_open(int *ret_fd, bool create, struct err *err);
 
 /* Directories: WARDER_STATE or /var/lib/warder. */
 const char *state_dir(void);

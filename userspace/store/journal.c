@@ -96,7 +96,7 @@ int journal_new(struct journal **ret, int dirfd, const struct journal_options *o
 	if (r < 0)
 		return err_set(err, r, "journal: %m");
 	if (opt->sign) {
-		r = signer_new(&j->signer, opt->keys_dirfd, err);
+		r = signer_new(&j->signer, opt, err);
 		if (r < 0)
 			return r;
 	}

@@ -49,13 +49,16 @@ enum {
 _Static_assert(C_SIG + KEY_SIG_LEN == CHECKPOINT_LEN, "checkpoint");
 _Static_assert(G_PATH + KEY_DEPTH_MAX * STORE_HASH_LEN == G_ZERO2, "genesis");
 _Static_assert(G_SIG + KEY_SIG_LEN == GENESIS_LEN, "genesis");
+_Static_assert(G_EPOCH_KEY == GENESIS_SIGNED_LEN, "genesis");
 
 static const char no_entry[] = "no entry begins here";
 static const char GENESIS_MAGIC[4] = { 'W', 'G', 'E', 'N' };
 static const char CHECKPOINT_MAGIC[4] = { 'W', 'C', 'K', 'P' };
 
 struct signer {
-	int keys_fd;
+	int keys_fd; /* -1: host_sign is asked */
+	journal_host_sign_fn host_sign;
+	void *host_sign_arg;
 	struct chain *chain;
 	uint8_t host_key[KEY_LEN];
 	uint64_t index;
@@ -74,7 +77,24 @@ void signer_free(struct signer *s)
 	free(s);
 }
 
-int signer_new(struct signer **ret, int keys_dirfd, struct err *err)
+static int find_host_key(struct signer *s, const struct journal_options *opt, struct err *err)
+{
+	int r;
+
+	if (opt->host_sign) {
+		s->host_sign = opt->host_sign;
+		s->host_sign_arg = opt->host_sign_arg;
+		memcpy(s->host_key, opt->host_key, KEY_LEN);
+		return 0;
+	}
+	r = keys_public(opt->keys_dirfd, s->host_key, err);
+	if (r < 0)
+		return r;
+	s->keys_fd = fcntl(opt->keys_dirfd, F_DUPFD_CLOEXEC, 0);
+	return s->keys_fd < 0 ? err_set(err, errno, "signing: %m") : 0;
+}
+
+int signer_new(struct signer **ret, const struct journal_options *opt, struct err *err)
 {
 	AUTO(signer) struct signer *s = calloc(1, sizeof(*s));
 	int r;
@@ -84,12 +104,11 @@ int signer_new(struct signer **ret, int keys_dirfd, struct err *err)
 	s->keys_fd = -1;
 	if (sodium_init() < 0)
 		return err_set(err, EIO, "signing: libsodium cannot be set up");
-	r = keys_public(keys_dirfd, s->host_key, err);
+	r = find_host_key(s, opt, err);
 	if (r < 0)
 		return r;
-	s->keys_fd = fcntl(keys_dirfd, F_DUPFD_CLOEXEC, 0);
 	s->secret = sodium_malloc(crypto_sign_SECRETKEYBYTES);
-	if (s->keys_fd < 0 || !s->secret || chain_new(&s->chain) < 0)
+	if (!s->secret || chain_new(&s->chain) < 0)
 		return err_set(err, ENOMEM, "signing: %m");
 	*ret = take_ptr(s);
 	return 0;
@@ -150,7 +169,14 @@ int signer_genesis(struct signer *s, struct checkpoint *c, const char *session,
 	encode_common(out, c, GENESIS_LEN);
 	memcpy(out + G_SESSION, session, strnlen(session, SESSION_LEN - 1));
 	memcpy(out + G_HOST, s->host_key, KEY_LEN);
-	r = keys_sign(s->keys_fd, c->real_ns, out, G_EPOCH_KEY, &sig, err);
+	if (s->host_sign) {
+		r = s->host_sign(s->host_sign_arg, c->real_ns, out, G_EPOCH_KEY, &sig, err);
+		/* it comes from another process: a wrong one must not get into the record */
+		if (r == 0 && !key_signature_is_good(s->host_key, &sig, out, G_EPOCH_KEY))
+			r = err_set(err, EBADMSG, "signing: the host key's signature is not good");
+	} else {
+		r = keys_sign(s->keys_fd, c->real_ns, out, G_EPOCH_KEY, &sig, err);
+	}
 	if (r < 0)
 		return r;
 	memcpy(out + G_EPOCH_KEY, sig.public_key, KEY_LEN);
@@ -160,6 +186,19 @@ int signer_genesis(struct signer *s, struct checkpoint *c, const char *session,
 	memcpy(out + G_SIG, sig.sig, KEY_SIG_LEN);
 	r = entry_done(s, out, GENESIS_LEN);
 	return r < 0 ? err_set(err, r, "signing: %m") : 0;
+}
+
+bool genesis_is_for(const uint8_t *msg, size_t n, const char *session,
+		    const uint8_t host_key[KEY_LEN])
+{
+	char want[SESSION_LEN] = { 0 };
+
+	if (n != GENESIS_SIGNED_LEN || strlen(session) >= SESSION_LEN)
+		return false;
+	memcpy(want, session, strlen(session));
+	return memcmp(msg, GENESIS_MAGIC, 4) == 0 && msg[E_TYPE] == CHECKPOINT_GENESIS &&
+	       memcmp(msg + G_SESSION, want, SESSION_LEN) == 0 &&
+	       memcmp(msg + G_HOST, host_key, KEY_LEN) == 0;
 }
 
 int signer_sign(struct signer *s, struct checkpoint *c, uint8_t out[CHECKPOINT_LEN])

@@ -42,7 +42,8 @@ struct checkpoint {
 
 struct signer;
 
-int signer_new(struct signer **ret, int keys_dirfd, struct err *err);
+/* `opt`: sign, keys_dirfd, host_sign, host_key. */
+int signer_new(struct signer **ret, const struct journal_options *opt, struct err *err);
 void signer_free(struct signer *s);
 DEFINE_AUTO(signer, signer_free)
 
@@ -54,6 +55,13 @@ const uint8_t *signer_host_key(const struct signer *s);
 int signer_genesis(struct signer *s, struct checkpoint *c, const char *session,
 		   uint8_t out[GENESIS_LEN], struct err *err);
 int signer_sign(struct signer *s, struct checkpoint *c, uint8_t out[CHECKPOINT_LEN]);
+
+/* What of a genesis the host key signs. */
+#define GENESIS_SIGNED_LEN 320
+/* Is `msg` the part of a genesis that the host key may sign: for this session, by this host key? Asked
+ * by who holds the key, about bytes from a process that it need not trust. */
+bool genesis_is_for(const uint8_t *msg, size_t n, const char *session,
+		    const uint8_t host_key[KEY_LEN]);
 
 /* ---- reading ---- */
 

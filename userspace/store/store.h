@@ -19,6 +19,12 @@
 /* ---- writer: one thread ---- */
 
 struct journal;
+struct key_signature; /* keys.h */
+
+/* Has the host key sign `n` bytes; for a writer that must not hold the key itself (the engine asks the
+ * root part). `real_ns`: now. As keys_sign. */
+typedef int (*journal_host_sign_fn)(void *arg, uint64_t real_ns, const void *msg, size_t n,
+				    struct key_signature *ret, struct err *err);
 
 struct journal_options {
 	const char *session;  /* ULID; 1 to 63 of [0-9A-Za-z._-] */
@@ -26,8 +32,11 @@ struct journal_options {
 	uint64_t segment_max; /* 0 = STORE_SEGMENT_MAX */
 	int zstd_level;	      /* 0 = the default, tuned for speed */
 	bool no_sync;	      /* benchmarks only */
-	bool sign;	      /* signed checkpoints, by the host key in: */
-	int keys_dirfd;	      /* see keys.h; used and not kept */
+	bool sign;	      /* signed checkpoints, by the host key: */
+	int keys_dirfd;	      /* in this directory (see keys.h; used and not kept), or, when */
+	journal_host_sign_fn host_sign; /* is there, by whoever this asks */
+	void *host_sign_arg;
+	const uint8_t *host_key; /* with host_sign: the public key, STORE_HASH_LEN bytes */
 };
 
 /* `dirfd`: the bundle's directory, writable by us. Creates events.0001.seg and manifest.json (state

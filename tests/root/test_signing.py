@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's key signs what is recorded, by the root part, and the engine cannot reach it."""
+
+import json
+import os
+import sys
+import unittest
+
+from warder import *
+
+CHECKPOINT = 288
+
+
+class Signing(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.state = self.env["WARDER_STATE"]
+
+    def keys(self, *words):
+        done = self.warder("keys", *words)
+        self.assertCode(done, 0)
+        return done.out.decode()
+
+    def init(self):
+        self.keys("init")
+        return self.path("host.pub", self.keys("public"))
+
+    def test_signed_when_the_host_has_a_key(self):
+        s = self.session("true")
+        self.assertIs(s.result["signed"], False)
+        self.assertIn(b"not signed", s.verify().out)
+        pub = self.init()
+        s = self.session("sh", "-c", "echo x > a")
+        self.assertCode(s, 0)
+        self.assertIs(s.result["signed"], True)
+        done = s.verify("--json", "--key", pub)
+        self.assertCode(done, 0)
+        rep = json.loads(done.out)
+        self.assertTrue(rep["signed"] and rep["trusted"])
+        self.assertEqual(rep["host_key"], json.loads(self.keys("show", "--json"))["public_key"])
+        log = os.path.getsize(os.path.join(s.dir, "checkpoints.log"))
+        self.assertEqual(rep["checkpoints"], 1 + (log - 1024) // CHECKPOINT)
+        # a second verifier, made from FORMAT.md alone
+        here = os.path.join(os.path.dirname(__file__), "..", "store", "verify.py")
+        self.assertCode(cmd(sys.executable, here, "--key", pub, s.dir), 0)
+
+    def test_another_host(self):
+        self.init()
+        s = self.session("true")
+        self.keys("rotate")
+        done = s.verify("--key", self.path("new.pub", self.keys("public")))
+        self.assertCode(done, 1)
+        self.assertIn(b"sign", done.out)
+
+    def test_never_and_always(self):
+        s = self.session("true", options=["--sign", "always"])
+        self.assertCode(s, 125)
+        self.assertIn(b"warder keys init", s.err)
+        pub = self.init()
+        s = self.session("true", options=["--sign", "never"])
+        self.assertCode(s, 0)
+        self.assertCode(s.verify(), 0)
+        self.assertCode(s.verify("--key", pub), 1)
+        s = self.session("true", options=["--sign", "always"])
+        self.assertCode(s.verify("--key", pub), 0)
+
+    def test_damaged_key(self):
+        self.init()
+        with open(os.path.join(self.state, "keys", "host.seed"), "r+b") as f:
+            f.write(b"XXXX")
+        s = self.session("true")
+        self.assertCode(s, 125)
+        self.assertIn(b"host.seed is damaged", s.err)
+
+    def test_tampering_with_a_signed_record(self):
+        """Somebody who can write the bundle but has no key rewrites it whole: only the signature tells."""
+        pub = self.init()
+        a = self.session("sh", "-c", "echo a > a")
+        b = self.session("sh", "-c", "echo b > b", options=["--sign", "never"])
+        for name in os.listdir(b.dir):
+            with open(os.path.join(b.dir, name), "rb") as f, open(os.path.join(a.dir, name), "wb") as g:
+                g.write(f.read())
+        self.assertCode(a.verify("--key", pub), 1)
+        os.unlink(os.path.join(a.dir, "checkpoints.log"))
+        self.assertCode(a.verify("--key", pub), 1)
+
+    def test_engine_has_no_key(self):
+        """Neither by a descriptor nor by permission."""
+        self.init()
+        proc, finish = self.start_session("sleep", "60")[:2]
+        engine = wait_for("the engine", lambda: engine_of(proc.pid))
+        for fd in os.listdir("/proc/%d/fd" % engine):
+            try:
+                self.assertNotIn(self.state + "/keys", os.readlink("/proc/%d/fd/%s" % (engine, fd)))
+            except FileNotFoundError:
+                pass
+        self.assertEqual(os.stat(os.path.join(self.state, "keys", "host.seed")).st_mode & 0o777, 0o600)
+        self.assertNotEqual(os.stat("/proc/%d" % engine).st_uid, os.getuid())
+        proc.terminate()
+        finish()
+
+    def test_bad_words(self):
+        for words in (["foo"], [], ["init", "show"], ["--nope"]):
+            done = self.warder("keys", *words)
+            self.assertCode(done, 125)
+            self.assertOneLine(done)
+        done = self.warder("keys", "show")
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "warder keys init")
+        self.init()
+        done = self.warder("keys", "init")
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "already")
+        s = self.session("true")
+        done = s.verify("--key", self.path("no.pub", "hello"))
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "no.pub")
+
+
+def engine_of(pid):
+    for child in open("/proc/%d/task/%d/children" % (pid, pid)).read().split():
+        with open("/proc/%s/comm" % child) as f:
+            if f.read().strip() == "warder-engine":
+                return int(child)
+    return None
+
+
+if __name__ == "__main__":
+    unittest.main()
