@@ -8,6 +8,7 @@
  * the cgroup program and without the second record. Misses: sockets made outside the sandbox are in no cgroup program (sys_exit still sees their connect). */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
+#include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/calls.bpf.h"
 
@@ -17,6 +18,7 @@
 #define AF_UNIX		  1
 #define AF_INET		  2
 #define AF_INET6	  10
+#define EPERM		  1
 #define EINPROGRESS	  115
 #define EALREADY	  114
 #define EISCONN		  106
@@ -63,26 +65,30 @@ static __always_inline void send_attempt(const struct owner *o, const struct pee
 	r.proto = proto;
 	r.dport = p->port;
 	__builtin_memcpy(r.daddr, p->addr, sizeof(r.daddr));
+	enforce_mark_cgroup(&r.h, p->verdict);
 	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
 }
 
-static __always_inline void remember(__u64 cookie, __u16 family, const __u8 *addr, __u16 port,
-				     __u8 type, __u8 proto)
+/* Returns what the program does: 0 = refused. */
+static __always_inline int remember(__u64 cookie, __u16 family, const __u8 *addr, __u16 port,
+				    __u8 type, __u8 proto)
 {
 	__u64 tid = bpf_get_current_pid_tgid();
 	struct peer p = { .cookie = cookie, .family = family, .port = port };
 	struct owner o = {};
 
 	__builtin_memcpy(p.addr, addr, sizeof(p.addr));
+	p.verdict = enforce_here(WIRE_NET_CONNECT, family, addr, port);
 	if (!in_connect()) {
 		if (owner_of_current(&o))
 			send_attempt(&o, &p, type, proto);
-		return;
+		return !enforce_denies(p.verdict);
 	}
 	if (bpf_map_update_elem(&connecting, &tid, &p, BPF_ANY))
 		count_fail(FAIL_STASH);
 	if (port == DNS_PORT && owner_of_current(&o))
 		bpf_map_update_elem(&resolvers, &cookie, &o, BPF_ANY);
+	return !enforce_denies(p.verdict);
 }
 
 static __always_inline void addr4(__u8 *addr, __u32 ip)
@@ -103,9 +109,8 @@ int on_connect4(struct bpf_sock_addr *ctx)
 	__u8 addr[16] = {};
 
 	addr4(addr, ctx->user_ip4);
-	remember(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port), ctx->type,
-		 ctx->protocol);
-	return 1;
+	return remember(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port),
+			ctx->type, ctx->protocol);
 }
 
 SEC("cgroup/connect6")
@@ -114,31 +119,32 @@ int on_connect6(struct bpf_sock_addr *ctx)
 	__u8 addr[16];
 
 	addr6(addr, ctx);
-	remember(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port),
-		 ctx->type, ctx->protocol);
-	return 1;
+	return remember(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port),
+			ctx->type, ctx->protocol);
 }
 
 /* ---- UDP to an address given with the datagram: once a second for each target ---- */
 
-static __always_inline void sent(__u64 cookie, __u16 family, const __u8 *addr, __u16 port,
-				 __u8 type, __u8 proto)
+static __always_inline int sent(__u64 cookie, __u16 family, const __u8 *addr, __u16 port, __u8 type,
+				__u8 proto)
 {
 	struct send_key key = { .cookie = cookie, .port = port };
 	struct send_state *seen, now = {};
 	struct owner o = {};
 	struct wire_net r = {};
 	__u64 ts = bpf_ktime_get_boot_ns();
+	int verdict;
 
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	verdict = enforce_here(WIRE_NET_SEND, family, addr, port);
 	seen = bpf_map_lookup_elem(&sends, &key);
-	if (seen && ts - seen->told_ts < SEND_EVERY_NS) {
+	if (seen && ts - seen->told_ts < SEND_EVERY_NS && !enforce_kills(verdict)) {
 		__sync_fetch_and_add(&seen->count, 1);
-		return;
+		return !enforce_denies(verdict);
 	}
 	if (!owner_of_current(&o))
-		return;
-	if (port == DNS_PORT) /* the packet itself is told */
+		return !enforce_denies(verdict);
+	if (port == DNS_PORT && !verdict) /* the packet itself is told */
 		bpf_map_update_elem(&resolvers, &cookie, &o, BPF_ANY);
 	else {
 		header_of_owner(&r.h, &o, WIRE_NET_SEND);
@@ -149,10 +155,12 @@ static __always_inline void sent(__u64 cookie, __u16 family, const __u8 *addr, _
 		r.dport = port;
 		r.count = seen ? seen->count + 1 : 1;
 		__builtin_memcpy(r.daddr, addr, sizeof(r.daddr));
+		enforce_mark_cgroup(&r.h, verdict);
 		emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
 	}
 	now.told_ts = ts;
 	bpf_map_update_elem(&sends, &key, &now, BPF_ANY);
+	return !enforce_denies(verdict);
 }
 
 SEC("cgroup/sendmsg4")
@@ -161,9 +169,8 @@ int on_sendmsg4(struct bpf_sock_addr *ctx)
 	__u8 addr[16] = {};
 
 	addr4(addr, ctx->user_ip4);
-	sent(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port), ctx->type,
-	     ctx->protocol);
-	return 1;
+	return sent(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port),
+		    ctx->type, ctx->protocol);
 }
 
 SEC("cgroup/sendmsg6")
@@ -172,9 +179,8 @@ int on_sendmsg6(struct bpf_sock_addr *ctx)
 	__u8 addr[16];
 
 	addr6(addr, ctx);
-	sent(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port), ctx->type,
-	     ctx->protocol);
-	return 1;
+	return sent(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port),
+		    ctx->type, ctx->protocol);
 }
 
 /* ---- the outcome ---- */
@@ -322,6 +328,8 @@ static __always_inline bool fill_connect(struct scratch *s, struct wire_net *r, 
 		r->cookie = p->cookie;
 		r->dport = p->port;
 		__builtin_memcpy(r->daddr, p->addr, sizeof(r->daddr));
+		if (r->h.ret == -EPERM)
+			enforce_mark(&r->h, p->verdict, true);
 		return true;
 	}
 	return r->h.ret == 0 || user_addr(s, r, s->args[1]);

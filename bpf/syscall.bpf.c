@@ -5,7 +5,7 @@
  * resident, and calls that seccomp denied show here and nowhere else. One hook, about 21 ns on each
  * system call of the host. Misses: calls made by io_uring. */
 #include "bpf/lib/calls.bpf.h"
-#include "bpf/lib/task.bpf.h"
+#include "bpf/lib/enforce.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -17,6 +17,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	struct task_state *st;
 	__u32 slot;
 
+	if (enforce_mode == ENFORCE_MODE_SENTENCE && enforce_sentence())
+		return 0;
 	if (t->thread_info.status & TS_COMPAT || is_x32(nr)) {
 		slot = SLOT_FOREIGN;
 	} else {

@@ -16,6 +16,8 @@ struct sandbox_cfg {
 	__u64 kill_escape; /* bit n set: enum wire_escape_type n is killed in the kernel */
 	__u32 armed; /* set by the kernel at the payload's first exec: until then set-up is quiet */
 	__u32 events_off; /* bit per kind family that is not wanted; 0 = all */
+	__u32 enforce;	  /* number of a set in `enforce_sets`; 0 = none */
+	__u32 pad;
 };
 
 #define SANDBOX_F_WATCH 0x1 /* an existing cgroup: no set-up phase, armed from the start */
@@ -46,6 +48,88 @@ struct task_state {
 	__u64 cred;	/* struct cred * last looked at; 0 = none yet */
 	__u64 caps;	/* permitted ones then */
 	__u64 user_ns;	/* struct user_namespace * then */
+};
+
+/* ---- what the kernel decides by itself (bpf/lib/enforce.bpf.h, userspace/capture/enforce.h) ---- */
+
+#define ENFORCE_SETS_MAX  64
+#define ENFORCE_PATHS_MAX 4096 /* keys of all sets; a directory takes two */
+#define ENFORCE_EXES_MAX  1024
+#define ENFORCE_ADDRS_MAX 4096 /* of each family */
+#define ENFORCE_RULES	  8    /* rules that can meet at one key */
+#define ENFORCE_PATH_MAX  240  /* bytes of a path prefix */
+#define ENFORCE_KINDS	  64   /* kinds of the kernel have lower ids */
+
+#define ENFORCE_KIND(kind) ((__u64)1 << (kind))
+
+enum enforce_mode {
+	ENFORCE_MODE_OFF,
+	ENFORCE_MODE_SENTENCE, /* cgroup programs cannot send signals: at the end of the call */
+	ENFORCE_MODE_SIGNAL,
+};
+
+enum enforce_verdict {
+	ENFORCE_PASS, /* an exception in front of a wider entry */
+	ENFORCE_DENY,
+	ENFORCE_KILL, /* and denied, where that is possible */
+};
+
+struct enforce_rule {
+	__u64 kinds; /* ENFORCE_KIND bits */
+	__u16 id;    /* who decided: goes into wire_hdr.enforced; 0 = no rule, end of the list */
+	__u16 verdict;
+	__u16 port_from, port_to; /* addresses only; host order, inclusive */
+};
+
+/* The first one that covers kind and port decides. User space put more specific ones in front. */
+struct enforce_rules {
+	struct enforce_rule r[ENFORCE_RULES];
+};
+
+enum enforce_by {
+	ENFORCE_BY_KIND,
+	ENFORCE_BY_ESCAPE,
+	ENFORCE_BY_PATH,
+	ENFORCE_BY_EXE,
+	ENFORCE_BY_ADDR
+};
+#define ENFORCE_BY_COUNT 5
+
+/* `enforce_sets`: key __u32 number, as in sandbox_cfg.enforce. One update replaces a set as a whole. */
+struct enforce_set {
+	__u32 keys; /* number in the keys of the other maps */
+	__u16 cut_id,
+		cut_verdict; /* for a path that was cut: its head, which decides, is not known */
+	__u64 kinds[ENFORCE_BY_COUNT]; /* that any entry of this sort covers */
+	__u16 kind_verdict[ENFORCE_KINDS];
+	__u16 kind_id[ENFORCE_KINDS];
+	__u16 escape_verdict[ENFORCE_KINDS];
+	__u16 escape_id[ENFORCE_KINDS];
+};
+
+/* Longest prefix: bits of keys number and path, or of keys number and address. */
+struct enforce_path_key {
+	__u32 prefixlen;
+	__u32 keys;
+	char path[ENFORCE_PATH_MAX + 8];
+};
+
+struct enforce_addr4_key {
+	__u32 prefixlen;
+	__u32 keys;
+	__u8 addr[4];
+};
+
+struct enforce_addr6_key {
+	__u32 prefixlen;
+	__u32 keys;
+	__u8 addr[16];
+};
+
+struct enforce_exe_key {
+	__u64 ino;
+	__u32 dev; /* kernel's dev_t: major << 20 | minor */
+	__u32 keys;
 };
 
 /* `watched`: last component of a path -> class. */

@@ -157,7 +157,8 @@ struct wire_hdr {
 	__u16 cpu;
 	__u8 ring;    /* enum wire_ring */
 	__u8 vantage; /* enum wire_vantage */
-	__u16 pad;
+	/* Entry of the enforcement maps that denied (WIRE_F_DENIED) or killed (WIRE_F_KILLED); 0 = none. */
+	__u16 enforced;
 	char comm[16];
 };
 

@@ -102,6 +102,7 @@ struct scratch {
 	struct walk w;
 	struct tail_state tail;
 	struct open_state open;
+	struct enforce_path_key enforce;
 	char path[WIRE_PATH_MAX + 256]; /* filled from the end: the walk goes up */
 	__u8 rec[REC_SIZE] __attribute__((aligned(8)));
 };
@@ -140,7 +141,7 @@ struct peer {
 	__u8 addr[16];
 	__u16 port;
 	__u16 family;
-	__u32 pad;
+	int verdict; /* of enforcement; 0 = none */
 };
 
 struct {
@@ -178,6 +179,65 @@ struct {
 	__type(key, struct send_key);
 	__type(value, struct send_state);
 } sends __weak SEC(".maps");
+
+/* ---- enforcement: filled by user space only ---- */
+
+/* How many sets are loaded. An array: the look-up is inlined, so without any set nothing is paid. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} enforce_any __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ENFORCE_SETS_MAX);
+	__type(key, __u32);
+	__type(value, struct enforce_set);
+} enforce_sets __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ENFORCE_PATHS_MAX);
+	__type(key, struct enforce_path_key);
+	__type(value, struct enforce_rules);
+} enforce_paths __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ENFORCE_EXES_MAX);
+	__type(key, struct enforce_exe_key);
+	__type(value, struct enforce_rules);
+} enforce_exes __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ENFORCE_ADDRS_MAX);
+	__type(key, struct enforce_addr4_key);
+	__type(value, struct enforce_rules);
+} enforce_addrs4 __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ENFORCE_ADDRS_MAX);
+	__type(key, struct enforce_addr6_key);
+	__type(value, struct enforce_rules);
+} enforce_addrs6 __weak SEC(".maps");
+
+/* Processes to be killed at their next return from a system call, by a cgroup program that cannot send
+ * the signal itself. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u64);
+} sentenced __weak SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -13,9 +13,14 @@
  *     --init-acts    the init calls unshare(CLONE_NEWUTS) itself, before and after the payload starts
  *     --forge-cred   make the kernel side believe that the command had no privilege before (--watch)
  *     --verbose      let libbpf talk
+ *     --enforce E    an entry of the enforcement maps, repeatable: VERDICT:SORT:KEY[@KINDS], e.g.
+ *                    deny:path:/etc, kill:path=:/etc/passwd (exact), kill:path^:/etc/pass (bytes),
+ *                    deny:addr:10.0.0.0/8, deny:addr:::1/128,80-90, kill:exe:/bin/cat, kill:kind:file.open,
+ *                    deny:escape:mknod, pass:path:/etc/ok; KINDS: file.open+exec. Ids count from 1.
  *     --families     print families and features instead
  */
 #include <bpf/bpf.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -29,6 +34,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +42,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 #include "userspace/capture/capture.h"
+#include "userspace/capture/enforce.h"
 
 static struct {
 	const char *cgroup;
@@ -44,6 +51,9 @@ static struct {
 	int slow_ms;
 	bool watch, unprivileged, init_acts, families, forge_cred;
 } opt = { .capture.quiet_libbpf = true };
+
+static struct enforce_entry entries[64];
+static size_t entries_n;
 
 static char leaf[512];
 static int leaf_fd = -1;
@@ -298,7 +308,9 @@ static int print_record(void *arg, const void *rec, size_t len)
 	put_u(&j, "ring", h.ring);
 	json_key(&j, "comm");
 	json_strz(&j, h.comm);
-	if (h.len != len || h.pad)
+	if (h.enforced)
+		put_u(&j, "enforced", h.enforced);
+	if (h.len != len)
 		put_u(&j, "BROKEN_HEADER", h.len);
 	if (h.kind == WIRE_EXEC)
 		put_exec(&j, rec, len);
@@ -534,6 +546,87 @@ static void drop_privilege(void)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+static uint64_t kinds_by_name(char *list)
+{
+	char *save = NULL;
+	uint64_t kinds = 0;
+
+	for (char *w = strtok_r(list, "+", &save); w; w = strtok_r(NULL, "+", &save))
+		for (unsigned int k = 1; k < ENFORCE_KINDS; k++)
+			if (strcmp(kind_name(k), w) == 0)
+				kinds |= ENFORCE_KIND(k);
+	return kinds;
+}
+
+/* ADDRESS/BITS[,FROM-TO] */
+static void parse_addr(struct enforce_entry *e, char *key)
+{
+	char *slash = strchr(key, '/');
+	unsigned int bits = 0, from = 0, to = 0;
+
+	if (!slash || sscanf(slash + 1, "%u,%u-%u", &bits, &from, &to) < 1)
+		die("--enforce addr");
+	*slash = 0;
+	e->addr.family = strchr(key, ':') ? AF_INET6 : AF_INET;
+	if (inet_pton(e->addr.family, key, e->addr.ip) != 1)
+		die("--enforce addr");
+	e->addr.bits = (uint8_t)bits;
+	e->addr.port_from = (uint16_t)from;
+	e->addr.port_to = (uint16_t)to;
+}
+
+/* The kernel's number of a file's device: an overlay shows another one in stat. */
+static uint32_t kernel_dev(dev_t d)
+{
+	return major(d) << 20 | minor(d);
+}
+
+static void parse_entry(char *text)
+{
+	static const char *const verdicts[] = { "pass", "deny", "kill" };
+	static const char *const sorts[] = { "kind", "escape", "path", "exe", "addr" };
+	struct enforce_entry *e = &entries[entries_n];
+	char *sort = strchr(text, ':'), *key = sort ? strchr(sort + 1, ':') : NULL, *kinds;
+	struct stat st;
+
+	if (!key || entries_n == ARRAY_SIZE(entries))
+		die("--enforce");
+	*sort++ = 0;
+	*key++ = 0;
+	kinds = strrchr(key, '@');
+	if (kinds) {
+		*kinds++ = 0;
+		e->kinds = kinds_by_name(kinds);
+	}
+	e->id = (uint16_t)++entries_n;
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+		if (strcmp(text, verdicts[i]) == 0)
+			e->verdict = (uint16_t)i;
+	e->path.exact = sort[strlen(sort) - 1] == '=';
+	e->path.bytes = sort[strlen(sort) - 1] == '^';
+	for (size_t i = 0; i < ARRAY_SIZE(sorts); i++)
+		if (strncmp(sort, sorts[i], strlen(sorts[i])) == 0)
+			e->by = (uint16_t)i;
+	if (e->by == ENFORCE_BY_KIND) {
+		e->kinds = kinds_by_name(key);
+	} else if (e->by == ENFORCE_BY_ESCAPE) {
+		for (unsigned int t = 1; t < ENFORCE_KINDS; t++)
+			if (strcmp(escape_name(t), key) == 0)
+				e->escape = t;
+	} else if (e->by == ENFORCE_BY_PATH) {
+		e->path.path = key;
+	} else if (e->by == ENFORCE_BY_EXE) {
+		if (sscanf(key, "%u/%lu", &e->exe.dev, &e->exe.ino) != 2) {
+			if (stat(key, &st) < 0)
+				die(key);
+			e->exe.dev = kernel_dev(st.st_dev);
+			e->exe.ino = st.st_ino;
+		}
+	} else {
+		parse_addr(e, key);
+	}
+}
+
 static void parse(int argc, char **argv, char ***ret_cmd)
 {
 	int i;
@@ -559,6 +652,8 @@ static void parse(int argc, char **argv, char ***ret_cmd)
 			opt.capture.bulk_bytes = strtoul(argv[++i], NULL, 0);
 		else if (i + 1 < argc && strcmp(argv[i], "--kill") == 0)
 			opt.kill_mask = strtoull(argv[++i], NULL, 0);
+		else if (i + 1 < argc && strcmp(argv[i], "--enforce") == 0)
+			parse_entry(argv[++i]);
 		else if (i + 1 < argc && strcmp(argv[i], "--slow") == 0)
 			opt.slow_ms = atoi(argv[++i]);
 		else {
@@ -595,6 +690,7 @@ int main(int argc, char **argv)
 	char **cmd;
 
 	parse(argc, argv, &cmd);
+	opt.capture.enforce = entries_n > 0;
 	if (opt.families)
 		print_features();
 	if (capture_open(&c, &opt.capture, &err) < 0) {
@@ -610,6 +706,14 @@ int main(int argc, char **argv)
 	}
 	make_leaf();
 	cfg.kill_escape = opt.kill_mask;
+	if (entries_n) {
+		cfg.enforce = 1;
+		if (capture_enforce_load(c, 1, entries, entries_n, &err) < 0) {
+			fprintf(stderr, "probe_dump: %s\n", err_text(&err));
+			remove_leaf();
+			return 3;
+		}
+	}
 	cfg.flags = opt.watch ? SANDBOX_F_WATCH : 0;
 	if (capture_watch(c, leaf_fd, &cfg, &err) < 0) {
 		fprintf(stderr, "probe_dump: %s\n", err_text(&err));

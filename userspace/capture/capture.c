@@ -103,6 +103,7 @@ static int load(struct capture *c, const struct capture_options *opt, struct err
 	r = choose_programs(c->skel->obj, err);
 	if (r < 0)
 		return r;
+	enforce_prepare(c->skel, opt && opt->enforce);
 	r = warder__load(c->skel);
 	if (r < 0)
 		return load_error(r, err);
@@ -212,6 +213,7 @@ void capture_close(struct capture *c)
 	if (!c)
 		return;
 	watches_free(c);
+	enforce_state_free(c->enforce);
 	for (i = 0; i < WIRE_RING_COUNT; i++)
 		ring_unmap(&c->rings[i]);
 	if (c->counters)

@@ -40,6 +40,7 @@ struct capture;
 struct capture_options {
 	size_t urgent_bytes; /* power of two; 0 = 2 MiB */
 	size_t bulk_bytes;   /* power of two; 0 = 8 MiB */
+	bool enforce;	     /* capture_enforce_load will be called: more programs are loaded */
 	bool quiet_libbpf;   /* keep libbpf's own messages out of stderr */
 };
 

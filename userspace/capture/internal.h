@@ -8,6 +8,7 @@
 #include "userspace/capture/order.h"
 #include "userspace/capture/ring.h"
 
+struct enforce_state;
 struct warder; /* the generated skeleton */
 
 #define CGROUP_PROGS_MAX 16
@@ -27,13 +28,14 @@ struct capture {
 	const struct counters *counters; /* shared with the kernel, read-only */
 	size_t counters_bytes;
 	uint32_t *sleeper; /* shared with the kernel; a page of its own */
-	size_t cpus; /* rows of counters->cpu in use */
+	size_t cpus;	   /* rows of counters->cpu in use */
 	uint64_t made, missing_told;
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
 	struct watch *watches;
 	size_t watches_n;
 	struct capture_family_state families[12];
 	size_t families_n;
+	struct enforce_state *enforce; /* NULL until the first set */
 };
 
 /* ---- libbpf's messages (log.c) ---- */
@@ -55,5 +57,11 @@ int watched_fill(int map_fd, struct err *err);
 /* ---- sandboxes (watch.c) ---- */
 
 void watches_free(struct capture *c);
+
+/* ---- enforcement (enforce.c) ---- */
+
+/* Between open and load: which programs, and what they may do. */
+void enforce_prepare(struct warder *skel, bool wanted);
+void enforce_state_free(struct enforce_state *s);
 
 #endif

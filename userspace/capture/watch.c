@@ -52,7 +52,8 @@ void watches_free(struct capture *c)
 static bool is_cgroup_prog(enum bpf_prog_type type)
 {
 	return type == BPF_PROG_TYPE_CGROUP_SKB || type == BPF_PROG_TYPE_CGROUP_SOCK_ADDR ||
-	       type == BPF_PROG_TYPE_CGROUP_SOCK;
+	       type == BPF_PROG_TYPE_CGROUP_SOCK || type == BPF_PROG_TYPE_CGROUP_DEVICE ||
+	       type == BPF_PROG_TYPE_CGROUP_SYSCTL;
 }
 
 /* Links, not bare attachments: they end with us, whatever happens to us. */

@@ -221,6 +221,10 @@ static void decode_header(struct decode_ctx *c, uint32_t family)
 		event_set_bool(ev, F_TOCTOU, true);
 	if (h->flags & WIRE_F_READ_FAULT)
 		decode_degrade(c, "user_string");
+	if (h->enforced && h->flags & (WIRE_F_DENIED | WIRE_F_KILLED)) {
+		event_set_strz(ev, F_ENFORCE_VERDICT, h->flags & WIRE_F_KILLED ? "kill" : "deny");
+		event_set_u64(ev, F_ENFORCE_ENTRY, h->enforced);
+	}
 	if (h->tgid == 0) /* a packet or an alarm that belongs to no process we know */
 		return;
 	event_set_u64(ev, F_PROC_PID, h->tgid);

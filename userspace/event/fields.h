@@ -53,6 +53,10 @@ enum field_type {
 	  "a string came from user memory: could be forged")                                       \
 	X(TRUNCATED, "truncated", FT_BOOL, FAM_KERNEL,                                             \
 	  "something in the event was cut at a limit")                                             \
+	X(ENFORCE_VERDICT, "enforce.verdict", FT_STR, FAM_KERNEL,                                  \
+	  "what the kernel did by itself: deny or kill")                                           \
+	X(ENFORCE_ENTRY, "enforce.entry", FT_U64, FAM_KERNEL,                                      \
+	  "which entry of the enforcement maps decided that")                                      \
 	X(DEGRADED, "degraded", FT_STRLIST, FAM_ALL, "what could not be seen, by probe family")    \
 	X(PROC_PID, "proc.pid", FT_U64, FAM_SUBJECT, "process id on the host")                     \
 	X(PROC_TID, "proc.tid", FT_U64, FAM_SUBJECT, "thread id on the host")                      \

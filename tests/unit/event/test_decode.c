@@ -319,6 +319,35 @@ static void outcomes(void **state)
 	}
 }
 
+static void what_the_kernel_decided(void **state)
+{
+	static const struct {
+		uint16_t flags, enforced;
+		const char *verdict;
+	} cases[] = {
+		{ WIRE_F_DENIED, 7, "deny" },
+		{ WIRE_F_DENIED | WIRE_F_KILLED, 65535, "kill" },
+		{ WIRE_F_KILLED, 1, "kill" },
+		{ WIRE_F_KILLED, 0, NULL }, /* for an escape, without an entry */
+		{ 0, 7, NULL },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wire_net *w = start(f, WIRE_NET_CONNECT, sizeof(*w));
+
+		w->h.flags = cases[i].flags;
+		w->h.enforced = cases[i].enforced;
+		w->family = 2;
+		assert_int_equal(feed(f), 1);
+		assert_int_equal(event_has(&f->ev, F_ENFORCE_ENTRY), cases[i].verdict != NULL);
+		if (!cases[i].verdict)
+			continue;
+		assert_field(f, F_ENFORCE_VERDICT, cases[i].verdict);
+		assert_int_equal(event_u64(&f->ev, F_ENFORCE_ENTRY), cases[i].enforced);
+	}
+}
+
 static void mapped_addresses_are_unmapped(void **state)
 {
 	struct fixture *f = *state;
@@ -404,6 +433,7 @@ int main(void)
 		TEST(paths_are_joined_and_the_raw_one_kept),
 		TEST(records_that_lie_are_counted),
 		TEST(outcomes),
+		TEST(what_the_kernel_decided),
 		TEST(mapped_addresses_are_unmapped),
 		TEST(escape_details_are_words),
 		TEST(exit_status_is_split),

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel decides by itself: entries that deny or kill, compiled to the maps of
+ * bpf/lib/enforce.bpf.h. A set belongs to one or more sandboxes (sandbox_cfg.enforce).
+ *
+ * Which entry decides: of one sort (path, address), for each kind the most specific one: the longest
+ * prefix, then the smallest range of ports, then the stricter verdict; so ENFORCE_PASS makes an
+ * exception in a wider entry. Between sorts the strictest answer counts.
+ *
+ * What an entry can do depends on the tier, capture_enforce_means() tells. In the portable one
+ * ENFORCE_DENY works for net.connect and net.send, for raw sockets (escape socket_family), device nodes
+ * (device, mknod) and sysctls (kernel_file); ENFORCE_KILL for all, before the call returns. */
+#ifndef WARDER_CAPTURE_ENFORCE_H
+#define WARDER_CAPTURE_ENFORCE_H
+
+#include "userspace/capture/capture.h"
+
+/* Kinds that an entry covers when it names none. */
+#define ENFORCE_FILE_KINDS                                                 \
+	(ENFORCE_KIND(WIRE_FILE_OPEN) | ENFORCE_KIND(WIRE_FILE_WRITE) |    \
+	 ENFORCE_KIND(WIRE_FILE_RENAME) | ENFORCE_KIND(WIRE_FILE_DELETE) | \
+	 ENFORCE_KIND(WIRE_FILE_LINK) | ENFORCE_KIND(WIRE_FILE_ATTR) |     \
+	 ENFORCE_KIND(WIRE_FILE_MKDIR))
+#define ENFORCE_NET_KINDS (ENFORCE_KIND(WIRE_NET_CONNECT) | ENFORCE_KIND(WIRE_NET_SEND))
+
+struct enforce_entry {
+	uint16_t id;	  /* the caller's, not 0: wire_hdr.enforced of what it decided */
+	uint16_t verdict; /* enum enforce_verdict */
+	uint16_t by;	  /* enum enforce_by: which member below counts */
+	uint64_t
+		kinds; /* ENFORCE_KIND bits. 0: paths all of files, executables exec, addresses connect
+			  * and send; by kind it must be given */
+	uint32_t escape; /* enum wire_escape_type */
+	struct {
+		const char *path; /* absolute, as the sandbox sees it; with all that is below it */
+		bool exact;	  /* only itself */
+		bool bytes;	  /* as a plain prefix of bytes: "/etc/pass" covers /etc/passwd */
+	} path;
+	struct {
+		uint32_t dev; /* kernel's: major << 20 | minor */
+		uint64_t ino;
+	} exe; /* WIRE_EXEC: that is to run; other kinds: that acts */
+	struct {
+		uint16_t family;	     /* AF_INET or AF_INET6; v4-mapped addresses are IPv4 */
+		uint8_t bits;		     /* of the network */
+		uint8_t ip[16];		     /* network order */
+		uint16_t port_from, port_to; /* 0, 0 = all */
+	} addr;
+};
+
+/* ---- compiled form, for the maps; no kernel needed ---- */
+
+struct enforce_path_row {
+	struct enforce_path_key key;
+	struct enforce_rules rules;
+};
+
+struct enforce_exe_row {
+	struct enforce_exe_key key;
+	struct enforce_rules rules;
+};
+
+struct enforce_addr_row {
+	bool v6;
+	struct enforce_addr6_key key; /* IPv4: the first 4 bytes of addr */
+	struct enforce_rules rules;
+};
+
+struct enforce_tables {
+	struct enforce_set set;
+	struct enforce_path_row *paths;
+	struct enforce_exe_row *exes;
+	struct enforce_addr_row *addrs;
+	size_t paths_n, exes_n, addrs_n;
+};
+
+/* -EINVAL, -E2BIG: err names the entry and what is wrong with it. `keys` goes into all keys. */
+int enforce_compile(struct enforce_tables *ret, uint32_t keys, const struct enforce_entry *v,
+		    size_t n, struct err *err);
+void enforce_tables_done(struct enforce_tables *t);
+
+/* ---- the kernel's maps; root only ---- */
+
+/* Make `n` entries the whole of set `set` (1 to ENFORCE_SETS_MAX). Sandboxes that use it change over at
+ * once; on failure the old entries stay. */
+int capture_enforce_load(struct capture *c, uint32_t set, const struct enforce_entry *v, size_t n,
+			 struct err *err);
+int capture_enforce_clear(struct capture *c, uint32_t set);
+
+#endif
