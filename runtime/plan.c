@@ -18,6 +18,11 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 #define MEMORY_MIN    (8 * MIB) /* below it not even init and a shell start */
 #define PIDS_MIN      2		/* init and the payload */
 #define NOFILE_MIN    16
+#define PIDS_MAX      (1u << 22)   /* PID_MAX_LIMIT: no kernel has more */
+#define NOFILE_MAX    (1u << 20)   /* fs.nr_open as kernels come */
+#define CPU_MAX	      8192000	   /* NR_CPUS, in thousandths */
+#define BYTES_MAX     (1ull << 50) /* more than any machine has, and far from where sums wrap */
+#define TIMEOUT_MAX   (366ull * 86400 * NSEC_PER_SEC)
 #define ARENA_MAX     (PLAN_ARGS_MAX + (size_t)PLAN_ARGC_MAX * sizeof(char *) * 2 + (1u << 20))
 
 /* Sizes that hold ordinary builds and test suites, and no more: raising one is an option away, a
@@ -97,6 +102,20 @@ static const char *hostname_from(const char *name)
 	return name;
 }
 
+/* A label: stands in every event, in file names of sinks and on people's terminals. */
+static int check_label(const char *what, const char *z, struct err *err)
+{
+	size_t n = z ? strlen(z) : 1;
+
+	if (n == 0 || n > SANDBOX_NAME_MAX)
+		return err_set(err, EINVAL, "%s: expected 1 to %d bytes", what, SANDBOX_NAME_MAX);
+	for (; z && *z; z++)
+		if ((unsigned char)*z < 0x20 || *z == 0x7f)
+			return err_set(err, EINVAL, "%s: control character \\x%02x in it", what,
+				       (unsigned char)*z);
+	return 0;
+}
+
 static const char *copy(struct sandbox_plan *p, const char *z)
 {
 	return z ? arena_strndup(&p->mem, z, strlen(z)).p : NULL;
@@ -172,16 +191,32 @@ static int check_limits(struct sandbox_plan *p, struct err *err)
 	struct sandbox_limits *l = &p->limits;
 	static const char *const names[] = { "limit.memory", "limit.pids", "limit.cpu" };
 	const uint64_t asked[CONTROLLER_COUNT] = { l->memory, l->pids, l->cpu_milli };
+	const struct {
+		const char *name;
+		uint64_t v, min, max;
+	} bounds[] = {
+		{ "memory", l->memory, MEMORY_MIN, BYTES_MAX },
+		{ "pids", l->pids, PIDS_MIN, PIDS_MAX },
+		{ "open files", l->nofile, NOFILE_MIN, NOFILE_MAX },
+		{ "cpus (thousandths)", l->cpu_milli, 1, CPU_MAX },
+		{ "timeout (ns)", l->timeout_ns, 1, TIMEOUT_MAX },
+		{ "disk", l->disk, 1, BYTES_MAX },
+		{ "tmp", l->tmp_bytes, 1, BYTES_MAX },
+		{ "fsize", l->fsize, 1, BYTES_MAX },
+	};
 
-	if (l->memory && l->memory < MEMORY_MIN)
-		return err_set(err, EINVAL, "memory limit %llu: at least %llu bytes are needed",
-			       (unsigned long long)l->memory, (unsigned long long)MEMORY_MIN);
-	if (l->pids && l->pids < PIDS_MIN)
-		return err_set(err, EINVAL, "pids limit %llu: at least %d are needed",
-			       (unsigned long long)l->pids, PIDS_MIN);
-	if (l->nofile && l->nofile < NOFILE_MIN)
-		return err_set(err, EINVAL, "open files limit %llu: at least %d are needed",
-			       (unsigned long long)l->nofile, NOFILE_MIN);
+	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
+		uint64_t v = bounds[i].v;
+
+		if (v && v < bounds[i].min)
+			return err_set(err, EINVAL, "%s limit %llu: at least %llu are needed",
+				       bounds[i].name, (unsigned long long)v,
+				       (unsigned long long)bounds[i].min);
+		if (v > bounds[i].max)
+			return err_set(err, EINVAL, "%s limit %llu: more than %llu is no limit",
+				       bounds[i].name, (unsigned long long)v,
+				       (unsigned long long)bounds[i].max);
+	}
 	if (!l->tmp_bytes || !l->disk)
 		return err_set(err, EINVAL, "the private file systems need a size");
 	for (int i = 0; i < CONTROLLER_COUNT; i++)
@@ -218,6 +253,11 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 	if (!is_session_name(spec->session))
 		return err_set(err, EINVAL, "session '%.64s': letters, digits, - and _, at most %d",
 			       spec->session ? spec->session : "", SANDBOX_NAME_MAX);
+	r = check_label("sandbox name", spec->name, err);
+	if (r == 0)
+		r = check_label("tenant", spec->tenant, err);
+	if (r < 0)
+		return r;
 	p->session = copy(p, spec->session);
 	p->name = copy(p, spec->name);
 	p->tenant = copy(p, spec->tenant);

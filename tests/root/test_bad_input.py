@@ -41,9 +41,22 @@ class BadInput(Refusals):
     def test_bad_values(self):
         for option, value in (("--memory", "12Q"), ("--timeout", "soon"), ("--pids", "-1"), ("--cpus", "many"),
                               ("--backend", "vmware"), ("--net", "maybe"), ("--env", "NOVALUE"),
-                              ("--ro", "/no/such/path"), ("--kafka", "")):
-            with self.subTest(option):
+                              ("--ro", "/no/such/path"), ("--kafka", ""), ("--pids", "0"), ("--memory", "0"),
+                              ("--disk", "0"), ("--tmp", "0"), ("--nofile", "0")):
+            with self.subTest(option + value):
                 self.refused(self.run_argv(option, value), option.lstrip("-"))
+
+    def test_absurd_values(self):
+        """Refused by name, not wrapped around into something else."""
+        for option, value, word in (("--pids", str(2**64 - 1), "pids"), ("--pids", "4194305", "pids"),
+                                    ("--memory", "4096T", "memory"), ("--nofile", "2000000", "files"),
+                                    ("--cpus", "100000", "cpus"), ("--timeout", "400d", "timeout"),
+                                    ("--fsize", "2000T", "fsize"), ("--disk", "2000T", "disk"),
+                                    ("--name", "a\nb", "control"), ("--name", "a\x1b[2J", "\\x1b"),
+                                    ("--name", "", "name"), ("--tenant", "t\x7f", "control"),
+                                    ("--name", "x" * 64, "name")):
+            with self.subTest(option + " " + repr(value)):
+                self.refused(self.run_argv(option, value), word)
 
     def test_option_without_value(self):
         self.refused(["run", "--memory"], "--memory")

@@ -39,15 +39,16 @@ static const struct option_def OPTIONS[] = {
 	{ "no-default-rules", 0, OPT_FLAG, AT(no_default_rules), NULL,
 	  "leave the default packs out" },
 	{ "timeout", 't', OPT_DURATION, AT(timeout), "TIME",
-	  "kill after this long: 30s, 5m (default: never)" },
+	  "kill after this long: 30s, 5m (default: 0, never)" },
 	{ "memory", 'm', OPT_SIZE, AT(memory), "SIZE", "memory limit: 256M (default: 1G)" },
 	{ "pids", 0, OPT_U64, AT(pids), "N", "most tasks at once (default: 512)" },
-	{ "cpus", 0, OPT_FRACTION, AT(cpus), "X", "CPUs' worth of time: 0.5 (default: no limit)" },
+	{ "cpus", 0, OPT_FRACTION, AT(cpus), "X",
+	  "CPUs' worth of time: 0.5 (default: 0, no limit)" },
 	{ "disk", 0, OPT_SIZE, AT(disk), "SIZE", "size of the private /workspace (default: 512M)" },
 	{ "tmp", 0, OPT_SIZE, AT(tmp), "SIZE",
 	  "size of each private /tmp, /run, /dev/shm (default: 256M)" },
 	{ "nofile", 0, OPT_U64, AT(nofile), "N", "most open files a process (default: 1024)" },
-	{ "fsize", 0, OPT_SIZE, AT(fsize), "SIZE", "largest file (default: no limit)" },
+	{ "fsize", 0, OPT_SIZE, AT(fsize), "SIZE", "largest file (default: 0, no limit)" },
 	{ "net", 'n', OPT_STR, AT(net), "MODE",
 	  "none (default), or host: UNSAFE, shares the host's network" },
 	{ "ro", 0, OPT_STRLIST, AT(ro), "PATH[:AT]", "show a host path read-only; repeatable" },
@@ -132,6 +133,44 @@ static int set_net(struct sandbox_spec *spec, const char *mode, struct err *err)
 	return 0;
 }
 
+/* What stands where no option is given. */
+static void args_defaults(struct run_args *a)
+{
+	struct sandbox_spec spec;
+
+	sandbox_spec_defaults(&spec);
+	*a = (struct run_args){
+		.timeout = spec.limits.timeout_ns,
+		.memory = spec.limits.memory,
+		.pids = spec.limits.pids,
+		.cpus = spec.limits.cpu_milli,
+		.disk = spec.limits.disk,
+		.tmp = spec.limits.tmp_bytes,
+		.nofile = spec.limits.nofile,
+		.fsize = spec.limits.fsize,
+		.export_wait = DRAIN_DEFAULT_NS,
+	};
+}
+
+/* Below these a 0 would switch off what every sandbox must have. */
+static int check_given(const struct run_args *a, struct err *err)
+{
+	const struct {
+		const char *option;
+		uint64_t v;
+	} rows[] = {
+		{ "memory", a->memory }, { "pids", a->pids },	  { "disk", a->disk },
+		{ "tmp", a->tmp },	 { "nofile", a->nofile },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (!rows[i].v)
+			return err_set(err, EINVAL,
+				       "option '--%s': 0 would be no limit, and there must be one",
+				       rows[i].option);
+	return 0;
+}
+
 static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char **command,
 		     struct err *err)
 {
@@ -146,14 +185,15 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 	spec->tenant = a->tenant;
 	spec->workspace = a->workspace;
 	spec->cwd = a->cwd;
+	r = check_given(a, err);
 	lim->timeout_ns = a->timeout;
-	lim->memory = a->memory ? a->memory : lim->memory;
-	lim->pids = a->pids ? a->pids : lim->pids;
-	lim->cpu_milli = a->cpus ? a->cpus : lim->cpu_milli;
-	lim->disk = a->disk ? a->disk : lim->disk;
-	lim->tmp_bytes = a->tmp ? a->tmp : lim->tmp_bytes;
-	lim->nofile = a->nofile ? a->nofile : lim->nofile;
-	lim->fsize = a->fsize ? a->fsize : lim->fsize;
+	lim->memory = a->memory;
+	lim->pids = a->pids;
+	lim->cpu_milli = a->cpus;
+	lim->disk = a->disk;
+	lim->tmp_bytes = a->tmp;
+	lim->nofile = a->nofile;
+	lim->fsize = a->fsize;
 	for (size_t i = 0; r == 0 && i < a->ro.n; i++)
 		r = split_bind(spec, a->ro.v[i], false, err);
 	for (size_t i = 0; r == 0 && i < a->rw.n; i++)
@@ -352,9 +392,11 @@ static void print_troubles(const struct run_result *res)
 static int read_args(struct run_args *a, struct flat_file *policy, int argc, char **argv, int *rest,
 		     struct err *err)
 {
-	struct run_args first = { 0 };
+	struct run_args first;
 	int r;
 
+	args_defaults(a);
+	args_defaults(&first);
 	r = options_parse(OPTIONS, &first, argc, argv, rest, err);
 	if (r < 0 || !first.policy || first.help) {
 		*a = first;
@@ -391,9 +433,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.session_dir = a->session_dir,
 		.sinks = sinks->v,
 		.sinks_n = sinks->n,
-		.drain_ms = (int)MIN((a->export_wait ? a->export_wait : DRAIN_DEFAULT_NS) /
-					     NSEC_PER_MSEC,
-				     (uint64_t)INT32_MAX),
+		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
 	};
 	struct run_result res;
 	struct err err = { 0 };
@@ -428,7 +468,7 @@ int cmd_run(int argc, char **argv)
 	AUTO(ruleset) struct ruleset *rules = NULL;
 	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
-	struct run_args a = { 0 };
+	struct run_args a;
 	struct sandbox_spec spec;
 	auto_close int result_fd = -1;
 	struct err err = { 0 };

@@ -486,7 +486,8 @@ static void init_names(struct run *run)
 		 run->spec.name ? run->spec.name : res->session + ULID_LEN - 8);
 	snprintf(res->backend, sizeof(res->backend), "%s", run->spec.backend);
 	run->spec.session = res->session;
-	run->spec.name = run->name;
+	if (!run->spec.name) /* one that is too long for run->name is refused by the plan */
+		run->spec.name = run->name;
 	engine_ids(&run->uid, &run->gid);
 }
 
