@@ -33,6 +33,8 @@ struct cgroup {
 
 struct cgroup_usage {
 	uint64_t cpu_usec, mem_peak, pids_peak, oom_kills, pids_denied;
+	uint64_t cpu_throttled; /* periods in which it was held back */
+	uint64_t cpu_throttled_usec;
 };
 
 /* A cgroup whose descriptors are all -1: cgroup_remove accepts it. */
@@ -47,6 +49,8 @@ int cgroup_kill(struct cgroup *c, int leader, int timeout_ms);
 /* Kills only. */
 int cgroup_kill_now(struct cgroup *c);
 bool cgroup_is_populated(const struct cgroup *c);
+/* Files that poll as POLLPRI when a limit of memory or pids was hit; -1 = there is none. */
+void cgroup_hit_fds(const struct cgroup *c, int ret_fds[2]);
 void cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret);
 /* Removes the directories and closes everything. -errno when one had to stay. */
 int cgroup_remove(struct cgroup *c);

@@ -38,13 +38,39 @@ static uint64_t read_key(int dir, const char *file, const char *key)
 	return 0;
 }
 
+static int open_hits(int dir, const char *file)
+{
+	return dir < 0 ? -1 : openat(dir, file, O_RDONLY | O_CLOEXEC);
+}
+
+void cgroup_hit_fds(const struct cgroup *c, int ret_fds[2])
+{
+	int pids = c->v1_fd[CONTROLLER_PIDS];
+
+	if (pids < 0 && c->where[CONTROLLER_PIDS] == CONTROLLER_V2)
+		pids = c->leaf;
+	ret_fds[0] = open_hits(pids, "pids.events");
+	/* v1 has memory.oom_control, which cannot be polled for: its kills show as oom events. */
+	ret_fds[1] = c->where[CONTROLLER_MEMORY] == CONTROLLER_V2
+			     ? open_hits(c->leaf, "memory.events")
+			     : -1;
+}
+
 void cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret)
 {
 	int memory = c->v1_fd[CONTROLLER_MEMORY], pids = c->v1_fd[CONTROLLER_PIDS];
+	int cpu = c->v1_fd[CONTROLLER_CPU];
 
 	*ret = (struct cgroup_usage){ 0 };
 	/* cpu.stat is there without the cpu controller, too. */
 	ret->cpu_usec = read_key(c->leaf, "cpu.stat", "usage_usec");
+	if (cpu >= 0) {
+		ret->cpu_throttled = read_key(cpu, "cpu.stat", "nr_throttled");
+		ret->cpu_throttled_usec = read_key(cpu, "cpu.stat", "throttled_time") / 1000;
+	} else if (c->where[CONTROLLER_CPU] == CONTROLLER_V2) {
+		ret->cpu_throttled = read_key(c->leaf, "cpu.stat", "nr_throttled");
+		ret->cpu_throttled_usec = read_key(c->leaf, "cpu.stat", "throttled_usec");
+	}
 	if (memory >= 0) {
 		ret->mem_peak = read_u64(memory, "memory.max_usage_in_bytes");
 		ret->oom_kills = read_key(memory, "memory.oom_control", "oom_kill");

@@ -129,7 +129,14 @@ void sandbox_result(struct sandbox *s, struct sandbox_result *ret)
 		.pids_peak = u.pids_peak,
 		.oom_kills = u.oom_kills,
 		.pids_denied = u.pids_denied,
+		.cpu_throttled = u.cpu_throttled,
+		.cpu_throttled_usec = u.cpu_throttled_usec,
 	};
+}
+
+void sandbox_hit_fds(const struct sandbox *s, int ret_fds[2])
+{
+	cgroup_hit_fds(&s->cgroup, ret_fds);
 }
 
 /* Init said that nobody else is left and is on its way out: it is quicker than a kill. */

@@ -92,6 +92,8 @@ struct sandbox_result {
 	uint64_t cpu_usec, mem_peak, pids_peak;
 	uint64_t oom_kills;   /* from the memory controller */
 	uint64_t pids_denied; /* forks refused by pids.max */
+	uint64_t cpu_throttled; /* periods in which the CPU limit held it back */
+	uint64_t cpu_throttled_usec;
 };
 
 /* Read what init says. SANDBOX_EXITED: the payload has ended (others may still run). -errno when the
@@ -101,8 +103,10 @@ int sandbox_dispatch(struct sandbox *s);
 int sandbox_signal(struct sandbox *s, int sig);
 /* Kill everything (cgroup.kill), wait until empty, at most timeout_ms. */
 int sandbox_kill(struct sandbox *s, int timeout_ms);
-/* Usage and how the payload ended; valid after SANDBOX_EXITED or sandbox_kill. */
+/* Usage, at any time; how the payload ended, after SANDBOX_EXITED or sandbox_kill. */
 void sandbox_result(struct sandbox *s, struct sandbox_result *ret);
+/* Descriptors of the caller's own, -1 = none: POLLPRI when the pids or memory limit was hit. */
+void sandbox_hit_fds(const struct sandbox *s, int ret_fds[2]);
 /* Kill what is left, remove cgroups, namespaces and state. */
 void sandbox_free(struct sandbox *s);
 

@@ -329,9 +329,11 @@ enum wire_limit {
 
 struct wire_limit_hit {
 	struct wire_hdr h;
-	__u64 value; /* the limit */
+	__u64 value; /* the limit; 0 = user space knows it */
 	__u64 used;
-	__u32 type; /* enum wire_limit */
+	__u32 type;  /* enum wire_limit */
+	__u32 count; /* how often it was hit since it was told last, this time included */
+	struct wire_str target; /* file, stream */
 	__u32 pad;
 };
 
@@ -381,6 +383,7 @@ WIRE_ASSERT(sizeof(struct wire_chunk) % 8 == 0, "wire_chunk alignment");
 WIRE_ASSERT(sizeof(struct wire_file) % 8 == 0, "wire_file alignment");
 WIRE_ASSERT(sizeof(struct wire_net) % 8 == 0, "wire_net alignment");
 WIRE_ASSERT(sizeof(struct wire_dns) % 8 == 0, "wire_dns alignment");
+WIRE_ASSERT(sizeof(struct wire_limit_hit) % 8 == 0, "wire_limit_hit alignment");
 WIRE_ASSERT(sizeof(struct wire_escape) % 8 == 0, "wire_escape alignment");
 WIRE_ASSERT(sizeof(struct wire_session) % 8 == 0, "wire_session alignment");
 

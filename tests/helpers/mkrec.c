@@ -136,8 +136,9 @@ static const struct member dns_members[] = {
 static const struct member oom_members[] = { N(wire_oom, total_vm),	 N(wire_oom, anon_rss),
 					     N(wire_oom, file_rss),	 N(wire_oom, shmem_rss),
 					     N(wire_oom, oom_score_adj), END };
-static const struct member limit_members[] = { N(wire_limit_hit, value), N(wire_limit_hit, used),
-					       N(wire_limit_hit, type), END };
+static const struct member limit_members[] = { N(wire_limit_hit, value),  N(wire_limit_hit, used),
+					       N(wire_limit_hit, type),	  N(wire_limit_hit, count),
+					       S(wire_limit_hit, target), END };
 static const struct member signal_members[] = { N(wire_signal, target_start),
 						N(wire_signal, target_tgid), N(wire_signal, sig),
 						END };

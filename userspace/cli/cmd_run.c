@@ -24,8 +24,8 @@ struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
 	const char *kafka, *sign;
 	struct option_list rules, ro, rw, env, exports;
-	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait;
-	bool no_default_rules, dry_run, json, quiet, help;
+	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
+	bool no_default_rules, dry_run, json, quiet, help, kill_output;
 };
 
 #define AT(member) offsetof(struct run_args, member)
@@ -49,6 +49,10 @@ static const struct option_def OPTIONS[] = {
 	  "size of each private /tmp, /run, /dev/shm (default: 256M)" },
 	{ "nofile", 0, OPT_U64, AT(nofile), "N", "most open files a process (default: 1024)" },
 	{ "fsize", 0, OPT_SIZE, AT(fsize), "SIZE", "largest file (default: 0, no limit)" },
+	{ "max-output", 0, OPT_SIZE, AT(max_output), "SIZE",
+	  "pass on this much of stdout and of stderr, count and drop the rest (default: 0, all)" },
+	{ "kill-output", 0, OPT_FLAG, AT(kill_output), NULL,
+	  "end the sandbox at --max-output: reason output_limit, exit 137" },
 	{ "net", 'n', OPT_STR, AT(net), "MODE",
 	  "none (default), or host: UNSAFE, shares the host's network" },
 	{ "ro", 0, OPT_STRLIST, AT(ro), "PATH[:AT]", "show a host path read-only; repeatable" },
@@ -81,7 +85,7 @@ static const char PURPOSE[] =
 	"Run COMMAND in a hardened sandbox, watch it from the kernel, judge it by rules and keep a\n"
 	"tamper-evident record.\n\n"
 	"Exit code: the command's own; 128+n if it died by signal n; 124 timeout; 125 warder's own\n"
-	"error; 126 cannot execute; 127 not found; 137 killed by a rule or the memory limit.";
+	"error; 126 cannot execute; 127 not found; 137 killed by a rule, the memory or the output limit.";
 
 /* ---- options -> spec ---- */
 
@@ -200,6 +204,8 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 		r = split_bind(spec, a->rw.v[i], true, err);
 	if (r == 0)
 		r = set_env(spec, &a->env, err);
+	if (r == 0 && a->kill_output && !a->max_output)
+		r = err_set(err, EINVAL, "option '--kill-output' needs '--max-output'");
 	return r < 0 ? r : set_net(spec, a->net, err);
 }
 
@@ -291,6 +297,16 @@ static void json_text(struct json *j, const char *key, const char *text)
 		json_null(j);
 }
 
+/* Without --max-output stdio goes straight through: nobody counts it. */
+static void json_known(struct json *j, const char *key, uint64_t v)
+{
+	json_key(j, key);
+	if (v == WIRE_UNKNOWN)
+		json_null(j);
+	else
+		json_u64(j, v);
+}
+
 static void result_json(struct json *j, const struct run_result *res, const char *reason, int code,
 			const char *error)
 {
@@ -316,11 +332,16 @@ static void result_json(struct json *j, const struct run_result *res, const char
 	json_count(j, "cpu_usec", res->facts.cpu_usec);
 	json_count(j, "mem_peak", res->facts.mem_peak);
 	json_count(j, "pids_peak", res->facts.pids_peak);
-	/* stdio goes straight through: nobody counts it or cuts it */
-	json_text(j, "stdout_bytes", NULL);
-	json_text(j, "stderr_bytes", NULL);
+	json_known(j, "stdout_bytes", res->facts.stdout_bytes);
+	json_known(j, "stderr_bytes", res->facts.stderr_bytes);
 	json_key(j, "truncated");
-	json_bool(j, false);
+	json_bool(j, res->facts.truncated);
+	json_key(j, "limits_hit");
+	json_array_begin(j);
+	for (uint32_t i = 0; i < 32; i++)
+		if (res->limits_hit >> i & 1 && event_limit_name(i))
+			json_strz(j, event_limit_name(i));
+	json_array_end(j);
 	json_count(j, "events", e->events);
 	json_count(j, "gaps", e->gaps);
 	json_count(j, "alerts", e->alerts);
@@ -366,6 +387,12 @@ static void print_closing(const struct run_result *res)
 		log_warn("sandbox killed: memory limit");
 	if (!strcmp(res->reason, "timeout"))
 		log_warn("sandbox killed: time limit");
+	if (!strcmp(res->reason, "output_limit"))
+		log_warn("sandbox killed: output limit");
+	else if (res->facts.truncated)
+		log_warn("output cut: %llu bytes to stdout, %llu to stderr were written",
+			 (unsigned long long)res->facts.stdout_bytes,
+			 (unsigned long long)res->facts.stderr_bytes);
 	log_info("session %s: %s, exit code %d; %llu event%s, %llu alert%s, %llu lost; record in "
 		 "%s",
 		 res->session, res->reason, res->exit_code, (unsigned long long)e->events,
@@ -433,6 +460,8 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.session_dir = a->session_dir,
 		.sinks = sinks->v,
 		.sinks_n = sinks->n,
+		.output_max = a->max_output,
+		.output_kill = a->kill_output,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
 	};
 	struct run_result res;

@@ -26,6 +26,8 @@ static const struct {
 	{ "limits.tmp", "tmp" },
 	{ "limits.nofile", "nofile" },
 	{ "limits.fsize", "fsize" },
+	{ "limits.output", "max-output" },
+	{ "limits.output_kill", "kill-output" },
 	{ "rules.files", "rules" },
 	{ "rules.no_default", "no-default-rules" },
 	{ "evidence.sign", "sign" },

@@ -218,6 +218,14 @@ static void oom_apply(const struct sandbox *s, struct event *ev)
 		event_set_u64(ev, F_LIMIT_VALUE, s->session.memory_limit);
 }
 
+/* The kernel's side sees that a fork was refused, not by which number. */
+static void limit_apply(const struct sandbox *s, struct event *ev)
+{
+	if (!event_has(ev, F_LIMIT_VALUE) && s->session.pids_limit &&
+	    str_eqz(event_str(ev, F_LIMIT_TYPE), "pids"))
+		event_set_u64(ev, F_LIMIT_VALUE, s->session.pids_limit);
+}
+
 int enrich_apply(struct enrich *e, struct event *ev)
 {
 	struct sandbox *s = sandbox_find(e, ev->hdr.sandbox);
@@ -230,6 +238,8 @@ int enrich_apply(struct enrich *e, struct event *ev)
 		return r;
 	if (ev->kind == WIRE_OOM)
 		oom_apply(s, ev);
+	if (ev->kind == WIRE_LIMIT)
+		limit_apply(s, ev);
 	r = files_apply(s, ev);
 	if (r < 0)
 		return r;

@@ -14,7 +14,9 @@ struct enrich_session {
 	const char *name;    /* sandbox name; copied */
 	const char *tenant;  /* NULL = none */
 	const char *host;
-	uint64_t memory_limit;	/* bytes, 0 = none: goes into oom events as limit.value */
+	/* 0 = none. They go into events as limit.value where the record does not say it. */
+	uint64_t memory_limit; /* bytes */
+	uint64_t pids_limit;
 	int64_t real_offset_ns; /* CLOCK_REALTIME - CLOCK_BOOTTIME at start */
 	/* Only answers of these name addresses: what runs in the sandbox can ask a resolver of its own
 	 * and have any address called anything. n == 0: every resolver is believed. Copied. */

@@ -91,6 +91,9 @@ const struct kind_def *event_kind_by_name(struct str name);
 const char *event_escape_name(uint32_t type);
 int event_escape_by_name(struct str name);
 
+/* Text of an enum wire_limit ("pids"); NULL when the number is unknown. */
+const char *event_limit_name(uint32_t type);
+
 /* Empties the event; the arena is not reset. Kind's slots (KIND, V) are filled in. */
 void event_init(struct event *ev, enum wire_kind kind, struct arena *arena);
 

@@ -154,6 +154,9 @@ enum field_type {
 	X(LIMIT_TYPE, "limit.type", FT_STR, FAM_LIMIT, "memory pids cpu disk output timeout ...")  \
 	X(LIMIT_VALUE, "limit.value", FT_U64, FAM_LIMIT, "the limit, in its own unit")             \
 	X(LIMIT_USED, "limit.used", FT_U64, FAM_LIMIT, "what was used when it was hit")            \
+	X(LIMIT_COUNT, "limit.count", FT_U64, FAM_LIMIT, "times it was hit since it was told last") \
+	X(LIMIT_EFFECT, "limit.effect", FT_STR, FAM_LIMIT, "refused, throttled, cut or killed")     \
+	X(LIMIT_TARGET, "limit.target", FT_STR, FAM_LIMIT, "file or stream at which it was hit")    \
 	X(OOM_TOTAL_VM, "oom.total_vm", FT_U64, FAM_LIMIT, "victim's virtual size, bytes")         \
 	X(OOM_ANON, "oom.anon_rss", FT_U64, FAM_LIMIT, "victim's anonymous memory, bytes")         \
 	X(OOM_FILE, "oom.file_rss", FT_U64, FAM_LIMIT, "victim's file memory, bytes")              \

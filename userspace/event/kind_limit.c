@@ -13,6 +13,20 @@ static const char *const limit_names[] = {
 	[WIRE_LIMIT_NOFILE] = "nofile", [WIRE_LIMIT_FSIZE] = "fsize",
 };
 
+/* What hitting it means for who hits it. */
+static const char *const limit_effects[] = {
+	[WIRE_LIMIT_MEMORY] = "killed",	 [WIRE_LIMIT_PIDS] = "refused",
+	[WIRE_LIMIT_CPU] = "throttled",	 [WIRE_LIMIT_DISK] = "refused",
+	[WIRE_LIMIT_OUTPUT] = "cut",	 [WIRE_LIMIT_TIMEOUT] = "killed",
+	[WIRE_LIMIT_IDLE] = "killed",	 [WIRE_LIMIT_TTL] = "killed",
+	[WIRE_LIMIT_NOFILE] = "refused", [WIRE_LIMIT_FSIZE] = "refused",
+};
+
+const char *event_limit_name(uint32_t type)
+{
+	return type < ARRAY_SIZE(limit_names) ? limit_names[type] : NULL;
+}
+
 void decode_oom(struct decode_ctx *c)
 {
 	const struct wire_oom w = DECODE_FIXED(c, wire_oom);
@@ -32,8 +46,21 @@ void decode_limit(struct decode_ctx *c)
 {
 	const struct wire_limit_hit w = DECODE_FIXED(c, wire_limit_hit);
 
-	if (w.type < ARRAY_SIZE(limit_names) && limit_names[w.type])
-		event_set_strz(c->ev, F_LIMIT_TYPE, limit_names[w.type]);
-	event_set_u64(c->ev, F_LIMIT_VALUE, w.value);
-	event_set_u64(c->ev, F_LIMIT_USED, w.used);
+	struct event *ev = c->ev;
+
+	if (event_limit_name(w.type)) {
+		event_set_strz(ev, F_LIMIT_TYPE, event_limit_name(w.type));
+		event_set_strz(ev, F_LIMIT_EFFECT, limit_effects[w.type]);
+	}
+	if (ev->hdr.flags & WIRE_F_KILLED)
+		event_set_strz(ev, F_LIMIT_EFFECT, "killed");
+	if (w.value)
+		event_set_u64(ev, F_LIMIT_VALUE, w.value);
+	if (w.used)
+		event_set_u64(ev, F_LIMIT_USED, w.used);
+	if (w.count)
+		event_set_u64(ev, F_LIMIT_COUNT, w.count);
+	decode_set_string(c, F_LIMIT_TARGET, w.target);
+	if (ev->hdr.ret == 0) /* seen by its counter, not by a call that failed */
+		event_unset(ev, F_OUTCOME);
 }

@@ -282,7 +282,7 @@ static void read_control(struct engine *e)
 	if ((size_t)n != sizeof(msg))
 		return;
 	if (msg.type == ENGINE_RECORD)
-		pipeline_feed(e->pipeline, &msg.limit, sizeof(msg.limit));
+		pipeline_feed(e->pipeline, msg.record, sizeof(msg.record));
 	else if (msg.type == ENGINE_FINISH)
 		finish(e, &msg.facts);
 }
@@ -459,11 +459,13 @@ int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, 
 	return 0;
 }
 
-int engine_send_limit(int fd, const struct wire_limit_hit *rec)
+int engine_send_record(int fd, const void *rec, size_t len)
 {
 	struct engine_msg msg = { .type = ENGINE_RECORD };
 
-	msg.limit = *rec;
+	if (len > sizeof(msg.record))
+		return -EMSGSIZE;
+	memcpy(msg.record, rec, len);
 	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

@@ -30,7 +30,7 @@ struct engine_options {
 enum engine_msg_type {
 	ENGINE_READY = 1, /* to root: the journal is open, launch */
 	ENGINE_FAILED,	  /* to root: text says why; nothing must be launched */
-	ENGINE_RECORD,	  /* to engine: a wire record follows */
+	ENGINE_RECORD,	  /* to engine: a wire record */
 	ENGINE_FINISH,	  /* to engine: facts; the sandbox is empty */
 	ENGINE_DONE,	  /* to root: result */
 	ENGINE_SIGN, /* to root, once, before READY: have the host key sign the record's beginning */
@@ -53,6 +53,8 @@ struct engine_sign {
 	uint8_t msg[GENESIS_SIGNED_LEN];
 };
 
+#define ENGINE_RECORD_MAX 1024 /* those that the root part makes have short strings */
+
 struct engine_msg {
 	uint32_t type;
 	uint32_t pad;
@@ -60,17 +62,17 @@ struct engine_msg {
 		struct run_facts facts;
 		struct engine_result result;
 		char text[ERR_TEXT_MAX];
-		struct wire_limit_hit limit;
 		struct engine_sign sign;
 		struct key_signature signature;
+		uint8_t record[ENGINE_RECORD_MAX]; /* at least a header; its len counts */
 	};
 };
 
 /* Fork it. *ret_fd is the root part's end. Waits until it is ready, at most ten seconds: a session
  * that cannot be recorded is not started. */
 int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, struct err *err);
-/* A wire record from the root part (time limit and the like). */
-int engine_send_limit(int fd, const struct wire_limit_hit *rec);
+/* A wire record from the root part (time limit and the like). -EMSGSIZE beyond ENGINE_RECORD_MAX. */
+int engine_send_record(int fd, const void *rec, size_t len);
 /* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
 		  struct err *err);

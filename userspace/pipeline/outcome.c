@@ -21,6 +21,8 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 		return (struct outcome){ "internal", CODE_INTERNAL };
 	if (facts->timed_out)
 		return (struct outcome){ "timeout", CODE_TIMEOUT };
+	if (facts->output_killed)
+		return (struct outcome){ "output_limit", CODE_KILLED };
 	if (verdict == SESSION_OOM || (facts->oom_kills && sigkilled))
 		return (struct outcome){ "oom", CODE_KILLED };
 	if (facts->signal)

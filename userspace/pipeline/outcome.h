@@ -12,16 +12,21 @@ struct run_facts {
 	int32_t exit_code;
 	int32_t signal;
 	bool timed_out;
-	bool internal; /* the sandbox could not be set up, or warder failed */
+	bool internal;	    /* the sandbox could not be set up, or warder failed */
+	bool output_killed; /* more output than allowed, and that was to end it */
+	bool truncated;	    /* some of the output was dropped */
 	uint64_t cpu_usec, mem_peak, pids_peak, oom_kills, pids_denied;
+	uint64_t stdout_bytes,
+		stderr_bytes; /* written by the payload; WIRE_UNKNOWN = not counted */
 };
 
 struct outcome {
-	const char *reason; /* exit signal timeout oom rule internal; a literal */
+	const char *reason; /* exit signal timeout oom rule output_limit internal; a literal */
 	int exit_code;	    /* of `warder run` */
 };
 
-/* Graver causes win: a rule's kill, then our own failure, the time limit, the memory limit. */
+/* Graver causes win: a rule's kill, then our own failure, the time limit, the output limit,
+ * the memory limit. */
 struct outcome outcome_of(const struct run_facts *facts, enum session_verdict verdict);
 /* The literal for a reason that came over a socket; "internal" for anything unknown. */
 const char *outcome_reason(const char *text);

@@ -74,6 +74,7 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 		.tenant = opt->tenant,
 		.host = opt->host,
 		.memory_limit = opt->memory_limit,
+		.pids_limit = opt->pids_limit,
 		.resolvers = opt->resolvers,
 		.resolvers_n = opt->resolvers_n,
 		.real_offset_ns = opt->real_offset_ns,

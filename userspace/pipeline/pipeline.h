@@ -22,7 +22,7 @@ struct session_options {
 	const char *tenant; /* NULL = none */
 	const char *host;
 	const char *tier; /* probe tier, goes into session.start */
-	uint64_t memory_limit;
+	uint64_t memory_limit, pids_limit;
 	const struct ip_addr *resolvers; /* whose DNS answers name addresses; n == 0: anybody's */
 	size_t resolvers_n;
 	int64_t real_offset_ns;

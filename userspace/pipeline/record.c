@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/pipeline/record.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
 /* Room for the command in a record, beside the other strings. */
@@ -110,21 +112,33 @@ int record_session_stop(struct buf *out, const struct session_record *s,
 	rec.cpu_usec = facts->cpu_usec;
 	rec.mem_peak = facts->mem_peak;
 	rec.pids_peak = facts->pids_peak;
-	rec.stdout_bytes = WIRE_UNKNOWN; /* stdio goes straight through */
-	rec.stderr_bytes = WIRE_UNKNOWN;
+	rec.stdout_bytes = facts->stdout_bytes;
+	rec.stderr_bytes = facts->stderr_bytes;
 	common_strings(out, &rec, s);
 	rec.reason = tail_label(out, o->reason);
 	return finish(out, &rec);
 }
 
-void record_limit(struct wire_limit_hit *ret, uint32_t sandbox_id, enum wire_limit type,
-		  uint64_t value, uint64_t used)
+int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit)
 {
-	*ret = (struct wire_limit_hit){
+	struct wire_limit_hit rec = {
 		.h = header(sandbox_id, WIRE_LIMIT),
-		.value = value,
-		.used = used,
-		.type = type,
+		.value = hit->value,
+		.used = hit->used,
+		.type = hit->type,
+		.count = (uint32_t)MIN(hit->count, (uint64_t)UINT32_MAX),
 	};
-	ret->h.len = sizeof(*ret);
+
+	if (hit->killed)
+		rec.h.flags |= WIRE_F_KILLED;
+	buf_reset(out);
+	buf_add(out, &rec, sizeof(rec));
+	rec.target = tail_label(out, hit->target);
+	while (out->n % 8)
+		buf_addc(out, 0);
+	if (out->failed)
+		return -ENOMEM;
+	rec.h.len = (uint32_t)out->n;
+	memcpy(out->p, &rec, sizeof(rec));
+	return 0;
 }

@@ -24,7 +24,15 @@ int record_session_start(struct buf *out, const struct session_record *s);
 /* SESSION_STOP. */
 int record_session_stop(struct buf *out, const struct session_record *s,
 			const struct run_facts *facts, const struct outcome *o);
-void record_limit(struct wire_limit_hit *ret, uint32_t sandbox_id, enum wire_limit type,
-		  uint64_t value, uint64_t used);
+
+/* A limit that the root part saw to be hit. */
+struct limit_hit {
+	enum wire_limit type;
+	uint64_t value, used; /* 0 = not known */
+	uint64_t count;	      /* since it was told last */
+	bool killed;	      /* the sandbox is ended for it */
+	const char *target;   /* NULL = none */
+};
+int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,10 +18,14 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/enrich/enrich.h"
+#include "userspace/pipeline/limits.h"
 #include "userspace/pipeline/privdrop.h"
+#include "userspace/pipeline/relay.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
 #define KILL_TIMEOUT_MS	  10000
+#define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
+#define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
 #define STATE_DIR_DEFAULT "/var/lib/warder"
@@ -36,6 +41,8 @@ struct run {
 	struct capture *capture;
 	struct sandbox_plan *plan;
 	struct sandbox *sandbox;
+	struct limits limits;
+	struct relay *relay; /* NULL: stdio goes straight through */
 	char host[64];
 	char name[SANDBOX_NAME_MAX + 1];
 	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
@@ -261,6 +268,7 @@ static int start_engine(struct run *run, struct err *err)
 				.host = run->host,
 				.tier = capture_tier(run->capture),
 				.memory_limit = spec->limits.memory,
+				.pids_limit = spec->limits.pids,
 				.resolvers = run->resolvers,
 				.resolvers_n = run->resolvers_n,
 				.real_offset_ns = (int64_t)(clock_real_ns() - clock_boot_ns()),
@@ -346,46 +354,104 @@ static void forward_signals(struct run *run)
 		sandbox_signal(run->sandbox, (int)si.ssi_signo);
 }
 
-static void tell_limit(struct run *run, enum wire_limit type, uint64_t value, uint64_t used)
+static void tell_limit(void *arg, const struct limit_hit *hit)
 {
-	struct wire_limit_hit rec;
+	struct run *run = arg;
+	auto_buf struct buf rec = { 0 };
 
-	record_limit(&rec, SANDBOX_ID, type, value, used);
-	engine_send_limit(run->engine_fd, &rec);
+	if (record_limit(&rec, SANDBOX_ID, hit) == 0)
+		engine_send_record(run->engine_fd, rec.p, rec.n);
+	run->result->limits_hit |= 1u << hit->type;
 }
 
 static void hit_timeout(struct run *run)
 {
+	const struct limit_hit hit = {
+		.type = WIRE_LIMIT_TIMEOUT,
+		.value = run->spec.limits.timeout_ns,
+		.used = run->spec.limits.timeout_ns,
+		.count = 1,
+		.killed = true,
+	};
+
 	run->result->facts.timed_out = true;
-	tell_limit(run, WIRE_LIMIT_TIMEOUT, run->spec.limits.timeout_ns,
-		   run->spec.limits.timeout_ns);
+	tell_limit(run, &hit);
 	sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+}
+
+/* One of the payload's streams has reached the cap. True when that is to end it. */
+static bool hit_output(struct run *run)
+{
+	struct limit_hit hit = {
+		.type = WIRE_LIMIT_OUTPUT,
+		.value = run->opt->output_max,
+		.count = 1,
+		.killed = run->opt->output_kill,
+	};
+	eventfd_t n;
+
+	eventfd_read(relay_fd(run->relay), &n);
+	hit.target = relay_hit(run->relay, &hit.used);
+	if (!hit.target)
+		return false;
+	tell_limit(run, &hit);
+	if (!hit.killed)
+		return false;
+	run->result->facts.output_killed = true;
+	sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+	return true;
+}
+
+static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
+{
+	int limits = limits_timeout(&run->limits);
+	uint64_t ms = 60000;
+
+	if (end)
+		ms = MIN(ms, (end - now) / NSEC_PER_MSEC + 1);
+	if (limits >= 0)
+		ms = MIN(ms, (uint64_t)limits);
+	if (look > now) /* counts changed, but they were looked at just now */
+		ms = MIN(ms, (look - now) / NSEC_PER_MSEC + 1);
+	return end || limits >= 0 || look > now ? (int)ms : -1;
 }
 
 /* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
  * a misbehaving sandbox, so without it nothing may go on. */
 static void wait_for_end(struct run *run)
 {
-	uint64_t limit = run->spec.limits.timeout_ns, end = 0;
-	struct pollfd fds[] = {
+	uint64_t limit = run->spec.limits.timeout_ns, end = 0, look = 0;
+	struct pollfd fds[4 + LIMITS_FDS] = {
 		{ .fd = sandbox_fd(run->sandbox), .events = POLLIN },
 		{ .fd = run->signal_fd, .events = POLLIN },
 		{ .fd = run->engine_fd, .events = 0 }, /* POLLHUP only */
+		{ .fd = run->relay ? relay_fd(run->relay) : -1, .events = POLLIN },
 	};
 
 	if (limit)
 		end = clock_ns(CLOCK_MONOTONIC) + limit;
 	for (;;) {
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		int timeout = -1;
+		bool changed = false;
 
 		if (end && now >= end) {
 			hit_timeout(run);
 			return;
 		}
-		if (end)
-			timeout = (int)MIN((end - now) / NSEC_PER_MSEC + 1, (uint64_t)60000);
-		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
+		/* While they wait to be looked at again, they must not wake us. */
+		limits_poll(&run->limits, fds + 4);
+		for (int i = 0; now < look && i < LIMITS_FDS; i++)
+			fds[4 + i].fd = -1;
+		if (poll(fds, ARRAY_SIZE(fds), wait_timeout(run, end, now, look)) < 0 &&
+		    errno != EINTR)
+			return;
+		for (int i = 0; i < LIMITS_FDS; i++)
+			changed |= fds[4 + i].revents != 0;
+		if (changed || limits_timeout(&run->limits) == 0) {
+			limits_look(&run->limits, tell_limit, run);
+			look = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
+		}
+		if (fds[3].revents && hit_output(run))
 			return;
 		if (fds[1].revents)
 			forward_signals(run);
@@ -422,15 +488,39 @@ static int start_failed(struct run *run, int r, struct err *err)
 	}
 }
 
+/* Nobody writes any more: the true counts. */
+static void take_output(struct run *run)
+{
+	struct run_facts *facts = &run->result->facts;
+	struct relay_counts counts;
+
+	if (!run->relay)
+		return;
+	relay_finish(run->relay, OUTPUT_WAIT_MS, &counts);
+	facts->stdout_bytes = counts.out;
+	facts->stderr_bytes = counts.err;
+	facts->truncated = counts.cut;
+}
+
 static int launch_and_wait(struct run *run, struct err *err)
 {
-	static const int stdio[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+	int stdio[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
 	struct run_facts *facts = &run->result->facts;
 	struct sandbox_result sr = { 0 };
 	int start, r;
 
+	if (run->opt->output_max) {
+		r = relay_new(&run->relay, run->opt->output_max, stdio + 1, err);
+		if (r < 0) {
+			facts->internal = true;
+			return r;
+		}
+	}
 	run->result->started_ns = clock_real_ns();
+	limits_init(&run->limits, run->sandbox, &run->spec.limits);
 	start = sandbox_start(run->sandbox, stdio, err);
+	if (start == 0 && run->relay)
+		start = relay_start(run->relay, err);
 	if (start == 0)
 		wait_for_end(run);
 	else
@@ -450,8 +540,9 @@ static int launch_and_wait(struct run *run, struct err *err)
 	facts->pids_peak = sr.pids_peak;
 	facts->oom_kills = sr.oom_kills;
 	facts->pids_denied = sr.pids_denied;
-	if (sr.pids_denied) /* the kernel counts refused forks, it sends no signal for them */
-		tell_limit(run, WIRE_LIMIT_PIDS, run->spec.limits.pids, sr.pids_peak);
+	limits_look(&run->limits, tell_limit, run);
+	limits_done(&run->limits);
+	take_output(run);
 	return start;
 }
 
@@ -459,6 +550,7 @@ static void cleanup(struct run *run)
 {
 	if (run->watched)
 		capture_unwatch(run->capture, sandbox_cgroup_fd(run->sandbox));
+	relay_free(run->relay);
 	sandbox_free(run->sandbox);
 	capture_close(run->capture);
 	sandbox_plan_free(run->plan);
@@ -507,6 +599,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 	int r, start = 0;
 
 	memset(ret, 0, sizeof(*ret));
+	ret->facts.stdout_bytes = ret->facts.stderr_bytes = WIRE_UNKNOWN;
 	init_names(&run);
 	r = prepare(&run, err);
 	if (r < 0) {

@@ -26,6 +26,8 @@ struct run_options {
 	size_t sinks_n;
 	int drain_ms;
 	enum run_sign sign;
+	uint64_t output_max; /* bytes of stdout and of stderr each that are passed on; 0 = all */
+	bool output_kill;    /* more than that ends the sandbox */
 };
 
 struct run_result {
@@ -34,6 +36,7 @@ struct run_result {
 	char backend[16];
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	struct run_facts facts;
+	uint32_t limits_hit; /* bit n: enum wire_limit n was told */
 	struct engine_result engine;
 	const char *reason;
 	int exit_code;

@@ -42,6 +42,10 @@ static void each_cause_has_its_reason_and_code(void **state)
 		{ { .exit_code = 137, .oom_kills = 1 }, SESSION_UNDECIDED, "oom", 137 },
 		/* survived an OOM kill of a child and ended well */
 		{ { .exit_code = 0, .oom_kills = 1 }, SESSION_UNDECIDED, "exit", 0 },
+		{ { .exit_code = 137, .signal = SIGKILL, .output_killed = true },
+		  SESSION_UNDECIDED,
+		  "output_limit",
+		  137 },
 		{ { .internal = true }, SESSION_UNDECIDED, "internal", 125 },
 	};
 

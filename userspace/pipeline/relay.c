@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+
+#define READ_MAX  65536
+#define WRITE_MAX 4096 /* PIPE_BUF: what a pipe that polls writable takes without blocking */
+#define STREAMS	  2
+
+static const char *const stream_names[STREAMS] = { "stdout", "stderr" };
+
+struct stream {
+	int from, to; /* -1 = closed: nobody writes, nobody reads */
+	uint64_t bytes;
+	size_t at, n; /* of buf: not yet passed on */
+	char buf[READ_MAX];
+};
+
+struct relay {
+	uint64_t cap;
+	int give[STREAMS]; /* the payload's ends, until the start */
+	int event, stop;   /* eventfds: cap reached; finish */
+	pthread_t thread;
+	bool started, joined;
+	int hit; /* stream + 1 */
+	uint64_t hit_bytes;
+	bool cut;
+	int wait_ms; /* at the end, for a reader that takes nothing */
+	struct stream s[STREAMS];
+};
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
+{
+	struct relay *r = calloc(1, sizeof(*r));
+	int pair[2], e;
+
+	if (!r)
+		return err_set(err, ENOMEM, "output: %m");
+	r->cap = cap;
+	r->event = r->stop = -1;
+	for (int i = 0; i < STREAMS; i++)
+		r->s[i].from = r->give[i] = -1;
+	for (int i = 0; i < STREAMS; i++) {
+		r->s[i].to = STDOUT_FILENO + i;
+		if (pipe2(pair, O_CLOEXEC) < 0)
+			goto failed;
+		r->s[i].from = pair[0];
+		r->give[i] = ret_fds[i] = pair[1];
+	}
+	r->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->event < 0 || r->stop < 0)
+		goto failed;
+	*ret = r;
+	return 0;
+failed:
+	e = errno;
+	relay_free(r);
+	return err_set(err, e, "output: %m");
+}
+
+static void note_cap(struct relay *r, int i)
+{
+	if (r->hit)
+		return;
+	r->hit_bytes = r->s[i].bytes;
+	__atomic_store_n(&r->hit, i + 1, __ATOMIC_RELEASE);
+	eventfd_write(r->event, 1);
+}
+
+/* Count, and keep what is still within the cap. */
+static void take(struct relay *r, int i)
+{
+	struct stream *s = &r->s[i];
+	uint64_t left = s->bytes < r->cap ? r->cap - s->bytes : 0;
+	ssize_t n = read(s->from, s->buf, sizeof(s->buf));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		close_fd(&s->from);
+		return;
+	}
+	__atomic_store_n(&s->bytes, s->bytes + (uint64_t)n, __ATOMIC_RELAXED);
+	s->at = 0;
+	s->n = (size_t)MIN((uint64_t)n, left);
+	if ((uint64_t)n > left && r->cap) {
+		r->cut = true;
+		note_cap(r, i);
+	}
+}
+
+static void pass_on(struct stream *s)
+{
+	ssize_t n = write(s->to, s->buf + s->at, MIN(s->n - s->at, (size_t)WRITE_MAX));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n < 0) {
+		/* Nobody reads any more: the payload gets its SIGPIPE as without us. */
+		s->n = s->at = 0;
+		close_fd(&s->from);
+		return;
+	}
+	s->at += (size_t)n;
+}
+
+/* Alternately: read when all is passed on, write when it is not. Returns the number of open streams. */
+static int poll_set(const struct relay *r, struct pollfd fds[STREAMS + 1])
+{
+	int open = 0;
+
+	for (int i = 0; i < STREAMS; i++) {
+		const struct stream *s = &r->s[i];
+		bool full = s->at < s->n;
+
+		fds[i] = (struct pollfd){ .fd = full ? s->to : s->from,
+					  .events = full ? POLLOUT : POLLIN };
+		open += fds[i].fd >= 0;
+	}
+	return open;
+}
+
+static void *run(void *arg)
+{
+	struct relay *r = arg;
+	uint64_t end = 0;
+	bool dropping = false;
+
+	for (;;) {
+		struct pollfd fds[STREAMS + 1];
+		int timeout = -1, n;
+
+		if (!poll_set(r, fds))
+			return NULL;
+		fds[STREAMS] = (struct pollfd){ .fd = end ? -1 : r->stop, .events = POLLIN };
+		if (end) {
+			uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+			timeout = end > now ? (int)((end - now) / NSEC_PER_MSEC) + 1 : 0;
+		}
+		n = poll(fds, STREAMS + 1, timeout);
+		if (n < 0 && errno != EINTR)
+			return NULL;
+		if (n == 0) { /* finish was asked for, and the reader takes nothing: only count */
+			if (dropping)
+				return NULL;
+			dropping = r->cut = true;
+			r->cap = 0;
+			for (int i = 0; i < STREAMS; i++)
+				r->s[i].at = r->s[i].n = 0;
+			end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)r->wait_ms * NSEC_PER_MSEC;
+			continue;
+		}
+		for (int i = 0; n > 0 && i < STREAMS; i++) {
+			struct stream *s = &r->s[i];
+
+			if (!fds[i].revents)
+				continue;
+			if (s->at < s->n)
+				pass_on(s);
+			else
+				take(r, i);
+			if (end)
+				end = clock_ns(CLOCK_MONOTONIC) +
+				      (uint64_t)r->wait_ms * NSEC_PER_MSEC;
+		}
+		if (n > 0 && fds[STREAMS].revents)
+			end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)r->wait_ms * NSEC_PER_MSEC;
+	}
+}
+
+int relay_start(struct relay *r, struct err *err)
+{
+	int e;
+
+	for (int i = 0; i < STREAMS; i++)
+		close_fd(&r->give[i]);
+	e = pthread_create(&r->thread, NULL, run, r);
+	if (e)
+		return err_set(err, e, "output: thread: %m");
+	r->started = true;
+	return 0;
+}
+
+int relay_fd(const struct relay *r)
+{
+	return r->event;
+}
+
+const char *relay_hit(const struct relay *r, uint64_t *ret_bytes)
+{
+	int hit = __atomic_load_n(&r->hit, __ATOMIC_ACQUIRE);
+
+	if (!hit)
+		return NULL;
+	*ret_bytes = r->hit_bytes;
+	return stream_names[hit - 1];
+}
+
+void relay_finish(struct relay *r, int wait_ms, struct relay_counts *ret)
+{
+	if (r->started && !r->joined) {
+		r->wait_ms = wait_ms;
+		eventfd_write(r->stop, 1);
+		pthread_join(r->thread, NULL);
+		r->joined = true;
+	}
+	*ret = (struct relay_counts){ r->s[0].bytes, r->s[1].bytes, r->cut };
+}
+
+void relay_free(struct relay *r)
+{
+	struct relay_counts counts;
+
+	if (!r)
+		return;
+	for (int i = 0; i < STREAMS; i++)
+		close_fd(&r->give[i]);
+	relay_finish(r, 0, &counts);
+	for (int i = 0; i < STREAMS; i++)
+		close_fd(&r->s[i].from);
+	close_fd(&r->event);
+	close_fd(&r->stop);
+	free(r);
+}
