@@ -108,6 +108,29 @@ class Verify(TestCase):
             self.assertCode(done, 0)
             self.assertEqual(json.loads(done.out)["session"], session)
 
+    def test_another_session_in_its_place(self):
+        """Each proves itself; the one asked for is another."""
+        ids = []
+        for _ in range(2):
+            self.assertCode(self.warder("run", "--result", self.path("r.json"), "--", "true"), 0)
+            with open(self.path("r.json")) as f:
+                ids.append(json.load(f)["session"])
+        sessions = os.path.join(self.env["WARDER_STATE"], "sessions")
+        shutil.rmtree(os.path.join(sessions, ids[0]))
+        shutil.copytree(os.path.join(sessions, ids[1]), os.path.join(sessions, ids[0]))
+        self.assertCode(self.warder("verify", ids[1]), 0)
+        done = self.warder("verify", "--json", ids[0])
+        self.assertCode(done, 1)
+        for part in ids:
+            self.assertIn(part, json.loads(done.out)["text"])
+
+    def test_events_of_a_cut_record(self):
+        path = self.s.segments()[-1]
+        os.truncate(path, os.path.getsize(path) // 2)
+        done = self.warder("events", self.s.dir)
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "warder verify")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/pipeline/run.h"
+#include "userspace/store/manifest.h"
 
 #define BUNDLE_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define MIN_PART     4 /* characters of an id that may stand for the whole */
@@ -19,7 +20,14 @@ static bool part_matches(const char *name, const char *word)
 	       (!strncasecmp(name, word, n) || !strcasecmp(name + len - n, word));
 }
 
-static int find_by_part(int *ret_fd, int sessions, const char *word, struct err *err)
+static void keep_id(char ret[ULID_LEN + 1], const char *name)
+{
+	if (strlen(name) == ULID_LEN)
+		memcpy(ret, name, ULID_LEN + 1);
+}
+
+static int find_by_part(int *ret_fd, char ret_id[ULID_LEN + 1], int sessions, const char *word,
+			struct err *err)
 {
 	auto_dir DIR *dir = fdopendir(dup(sessions));
 	char found[256] = "";
@@ -38,6 +46,7 @@ static int find_by_part(int *ret_fd, int sessions, const char *word, struct err 
 	if (!found[0])
 		return err_set(err, ENOENT, "no session '%s' in %s/sessions, and no such directory",
 			       word, state_dir());
+	keep_id(ret_id, found);
 	*ret_fd = openat(sessions, found, BUNDLE_FLAGS | O_NOFOLLOW);
 	return *ret_fd < 0 ? err_set(err, errno, "session '%s': %m", found) : 0;
 }
@@ -56,7 +65,7 @@ static int check_record(int fd, const char *word, struct err *err)
 
 /* The sessions of this host come first: a directory that a payload left where the operator happens to
  * be must not pass for the record. */
-static int open_word(int *ret_fd, const char *word, struct err *err)
+static int open_word(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, struct err *err)
 {
 	auto_close int sessions = -1;
 	char path[4096];
@@ -73,7 +82,9 @@ static int open_word(int *ret_fd, const char *word, struct err *err)
 	sessions = open(path, BUNDLE_FLAGS);
 	e = errno;
 	fd = sessions < 0 ? -1 : openat(sessions, word, BUNDLE_FLAGS | O_NOFOLLOW);
-	if (fd < 0)
+	if (fd >= 0)
+		keep_id(ret_id, word);
+	else
 		fd = open(word, BUNDLE_FLAGS);
 	if (fd >= 0) {
 		*ret_fd = fd;
@@ -83,17 +94,41 @@ static int open_word(int *ret_fd, const char *word, struct err *err)
 		return err_set(err, errno, "session directory '%s': %m", word);
 	if (sessions < 0)
 		return err_set(err, e, "no directory '%s', and the sessions in %s: %m", word, path);
-	return find_by_part(ret_fd, sessions, word, err);
+	return find_by_part(ret_fd, ret_id, sessions, word, err);
 }
 
-int bundle_open(int *ret_fd, const char *word, struct err *err)
+int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, struct err *err)
 {
 	auto_close int fd = -1;
-	int r = open_word(&fd, word, err);
+	int r;
 
+	ret_id[0] = 0;
+	r = open_word(&fd, ret_id, word, err);
 	if (r == 0)
 		r = check_record(fd, word, err);
 	if (r == 0)
 		*ret_fd = take_fd(fd);
 	return r;
+}
+
+int bundle_open(int *ret_fd, const char *word, struct err *err)
+{
+	char id[ULID_LEN + 1];
+
+	return bundle_open_id(ret_fd, id, word, err);
+}
+
+int bundle_check_end(int fd, uint64_t last, struct err *err)
+{
+	auto_buf struct buf text;
+	struct manifest_info m;
+
+	buf_init(&text, MANIFEST_MAX);
+	if (manifest_load(fd, &text) < 0 ||
+	    manifest_parse((struct str){ text.p, text.n }, &m) < 0 || !m.sealed ||
+	    last >= m.records)
+		return 0;
+	return err_set(err, EBADMSG,
+		       "the record ends at %llu of %llu: it was cut; see `warder verify`",
+		       (unsigned long long)last, (unsigned long long)m.records);
 }

@@ -4,9 +4,18 @@
 #ifndef WARDER_CLI_BUNDLE_H
 #define WARDER_CLI_BUNDLE_H
 
+#include <stdint.h>
 #include "userspace/base/err.h"
+#include "userspace/base/ulid.h"
 
 /* Opens the bundle's directory. -ENOENT, -ENOTUNIQ with the candidates in err. */
 int bundle_open(int *ret_fd, const char *word, struct err *err);
+
+/* The same, and under which id it was found below <state>/sessions; "" when by directory. A record in
+ * the wrong place proves itself, but not that it is the one asked for. */
+int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, struct err *err);
+/* After the last record that could be read, `last`: -EBADMSG when the manifest tells of more, so that a
+ * record that was cut does not look like a short one. */
+int bundle_check_end(int fd, uint64_t last, struct err *err);
 
 #endif

@@ -46,13 +46,13 @@ static int wanted(const struct rule_filter *f, struct arena *arena, struct event
 	return rule_filter_match(f, ev);
 }
 
-static int print_events(struct journal_reader *reader, const struct rule_filter *filter,
+static int print_events(int fd, struct journal_reader *reader, const struct rule_filter *filter,
 			bool follow, struct err *err)
 {
 	static struct event ev;
 	struct arena arena;
+	uint64_t seq = 0, last = 0;
 	struct str rec;
-	uint64_t seq;
 	int r;
 
 	arena_init(&arena, EVENT_MEM_MAX);
@@ -61,11 +61,14 @@ static int print_events(struct journal_reader *reader, const struct rule_filter 
 		if (r < 0)
 			break;
 		if (r == 0) {
-			if (fflush(stdout) != 0 || !follow || journal_reader_at_end(reader))
+			if (fflush(stdout) != 0 || !follow || journal_reader_at_end(reader)) {
+				r = bundle_check_end(fd, last, err);
 				break;
+			}
 			usleep(FOLLOW_US);
 			continue;
 		}
+		last = seq;
 		r = wanted(filter, &arena, &ev, rec, err);
 		if (r < 0) {
 			err_wrap(err, r, "record %llu", (unsigned long long)seq);
@@ -111,7 +114,7 @@ int cmd_events(int argc, char **argv)
 	if (bundle_open(&fd, argv[1], &err) < 0)
 		return cli_fail(&err);
 	if (journal_reader_open(&reader, fd, &err) < 0 ||
-	    print_events(reader, filter, args.follow, &err) < 0) {
+	    print_events(fd, reader, filter, args.follow, &err) < 0) {
 		fflush(stdout);
 		err_wrap(&err, -EBADMSG, "session '%s'", argv[1]);
 		return cli_fail(&err);

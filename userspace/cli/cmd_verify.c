@@ -120,12 +120,23 @@ static int read_keys(const struct option_list *files, uint8_t keys[][STORE_HASH_
 	return 0;
 }
 
+/* An intact record of another session, put where this one was. */
+static void check_id(struct verify_report *rep, const char *id)
+{
+	if (!*id || rep->state == VERIFY_ALTERED || !strcmp(rep->session, id))
+		return;
+	rep->state = VERIFY_ALTERED;
+	snprintf(rep->text, sizeof(rep->text), "altered: in place of session %s lies session %s",
+		 id, rep->session);
+}
+
 int cmd_verify(int argc, char **argv)
 {
 	struct verify_args args = { 0 };
 	uint8_t keys[KEYS_MAX][STORE_HASH_LEN];
 	struct verify_options opt = { .keys = (const uint8_t(*)[STORE_HASH_LEN])keys };
 	struct verify_report rep;
+	char id[ULID_LEN + 1];
 	auto_close int fd = -1;
 	struct err err = { 0 };
 	int n;
@@ -144,7 +155,7 @@ int cmd_verify(int argc, char **argv)
 		err_set(&err, EINVAL, n == 0 ? "which session?" : "one session at a time");
 		return cli_bad_usage("verify", &err);
 	}
-	if (read_keys(&args.keys, keys, &err) < 0 || bundle_open(&fd, argv[1], &err) < 0)
+	if (read_keys(&args.keys, keys, &err) < 0 || bundle_open_id(&fd, id, argv[1], &err) < 0)
 		return cli_fail(&err);
 	opt.n_keys = args.keys.n;
 	if (store_verify_signed(fd, &opt, &rep,
@@ -153,6 +164,7 @@ int cmd_verify(int argc, char **argv)
 		err_wrap(&err, -EBADMSG, "session '%s'", argv[1]);
 		return cli_fail(&err);
 	}
+	check_id(&rep, id);
 	if (args.json)
 		print_json(&rep);
 	else if (!args.quiet)
