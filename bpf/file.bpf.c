@@ -5,6 +5,7 @@
  * caller's string exists, and the record says so. */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
+#include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/calls.bpf.h"
 
@@ -170,12 +171,34 @@ static __always_inline void remember_made(struct task_state *st, const struct wi
 		count_fail(FAIL_STASH);
 }
 
+/* For an act that is done: only a kill is left. By the object where there is one, else by the name. */
+GLOBAL int enforce_file(struct scratch *s, __u32 set, __u32 kind)
+{
+	union packed_str base = {}, path = {};
+	struct wire_file *r;
+	int v;
+
+	if (!s)
+		return 0;
+	v = enforce_task(set, kind);
+	r = (struct wire_file *)s->rec;
+	base.w = r->base;
+	path.w = r->path;
+	v = enforce_max(v, enforce_name(s, set, kind, base.v, path.v));
+	if (!r->path2.len || kind == WIRE_FILE_ATTR || (kind == WIRE_FILE_LINK && r->op == 2))
+		return v;
+	base.w = r->base2;
+	path.w = r->path2;
+	return enforce_max(v, enforce_name(s, set, kind, base.v, path.v));
+}
+
 static __always_inline void send_open(struct scratch *s, struct task_state *st, bool compat)
 {
 	const struct call *c = &calls[s->open.nr & (CALLS_MAX - 1)];
 	__u64 uptr = s->args[c->path & 7];
 	struct file *f = (struct file *)s->open.f;
 	struct wire_file *r;
+	__u32 set;
 
 	r = rec_begin(s, struct wire_file);
 	header(&r->h, st, WIRE_FILE_OPEN);
@@ -195,6 +218,13 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 		rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], uptr, &r->base, &r->path);
 		s->open.steers = s->open.writes && is_kernel_path(s, r->path);
 	}
+	set = enforce_set_of(st);
+	if (set)
+		enforce_mark(&r->h,
+			     f ? enforce_max(enforce_task(set, WIRE_FILE_OPEN),
+					     enforce_path(s, set, WIRE_FILE_OPEN))
+			       : enforce_file(s, set, WIRE_FILE_OPEN),
+			     false);
 	emit_scratch(s, WIRE_RING_BULK);
 	if (s->open.device)
 		escape_file(s, st, WIRE_ESCAPE_DEVICE, uptr);
@@ -279,6 +309,7 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 	const struct call *c = &calls[nr & (CALLS_MAX - 1)];
 	struct wire_file *r;
 	struct file *f;
+	__u32 set;
 	int dirfd;
 
 	r = rec_begin(s, struct wire_file);
@@ -309,6 +340,9 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 			rec_name(s, dirfd, s->args[c->path2 & 7], &r->base2, &r->path2);
 		}
 	}
+	set = enforce_set_of(st);
+	if (set)
+		enforce_mark(&r->h, enforce_file(s, set, c->what), false);
 	emit_scratch(s, WIRE_RING_BULK);
 }
 

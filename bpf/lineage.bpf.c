@@ -32,7 +32,7 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 	bool moved = cg != (__u64)BPF_CORE_READ(t, cgroups, dfl_cgrp);
 	struct sandbox_cfg *cfg;
 	struct task_state init = {};
-	bool killed = false;
+	int killed = 0;
 
 	if (st) {
 		init = *st;
@@ -99,7 +99,7 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	struct task_state *st;
 	struct task_state init = {};
 	struct sandbox_cfg *cfg;
-	bool killed = false;
+	int killed = 0;
 	__u64 was, is;
 
 	if (BPF_CORE_READ(dst, root, hierarchy_id) != 0)

@@ -2,6 +2,7 @@
 /* exec and exit of processes. */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
+#include "bpf/lib/enforce.bpf.h"
 
 #define ARGS_INLINE	  8192
 #define TMPFS_MAGIC	  0x01021994
@@ -131,6 +132,8 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	struct made_key key = {};
 	const char *name_given;
 	char name[8] = {};
+	__u32 set;
+	int v;
 
 	r->ino = BPF_CORE_READ(inode, i_ino);
 	r->dev = BPF_CORE_READ(inode, i_sb, s_dev);
@@ -138,6 +141,12 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	r->mode = BPF_CORE_READ(inode, i_mode);
 	r->secureexec = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
 	r->exe = rec_file_path(s, f);
+	set = enforce_set_of(st);
+	if (set) {
+		v = enforce_max(enforce_task(set, WIRE_EXEC), enforce_path(s, set, WIRE_EXEC));
+		enforce_mark(&r->h, enforce_max(v, enforce_exe(set, WIRE_EXEC, r->dev, r->ino)),
+			     false);
+	}
 	if (!r->nlink) {
 		s->flags |= WIRE_F_DELETED;
 		bpf_probe_read_kernel(name, 6, BPF_CORE_READ(d, d_name.name));

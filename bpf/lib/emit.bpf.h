@@ -19,8 +19,10 @@ static __always_inline struct scratch *scratch_get(void)
 		__u32 key = i;
 
 		s = bpf_map_lookup_elem(&scratches, &key);
-		if (s && __sync_val_compare_and_swap(&s->busy, 0, 1) == 0)
+		if (s && __sync_val_compare_and_swap(&s->busy, 0, 1) == 0) {
+			s->index = i;
 			return s;
+		}
 	}
 	return NULL;
 }

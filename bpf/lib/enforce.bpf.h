@@ -164,10 +164,15 @@ GLOBAL int enforce_task(__u32 set, __u32 kind)
 					  BPF_CORE_READ(inode, i_ino)));
 }
 
-static __always_inline int enforce_key(struct scratch *s, struct enforce_set *e, __u32 kind)
+/* To 6.1 a key may not lie in a global function's argument: the buffer is looked up again. */
+static __always_inline int enforce_key(struct scratch *arg, struct enforce_set *e, __u32 kind)
 {
 	struct enforce_rules *rules;
+	__u32 index = arg->index;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &index);
 
+	if (!s)
+		return 0;
 	s->enforce.keys = e->keys;
 	s->enforce.prefixlen = (sizeof(s->enforce) - sizeof(s->enforce.prefixlen)) * 8;
 	rules = bpf_map_lookup_elem(&enforce_paths, &s->enforce);
@@ -214,13 +219,17 @@ GLOBAL int enforce_name(struct scratch *s, __u32 set, __u32 kind, int base, int 
 		return 0;
 	__builtin_memset(s->enforce.path, 0, sizeof(s->enforce.path));
 	n = bounded(b.len, ENFORCE_PATH_MAX);
-	if (n) {
-		if (bpf_probe_read_kernel(s->enforce.path, n, s->rec + (b.off & 0x3fff)))
+	if (!n) {
+		if (bpf_probe_read_kernel(s->enforce.path, bounded(p.len, ENFORCE_PATH_MAX),
+					  s->rec + (p.off & 0x3fff)))
 			return 0;
-		at = n;
-		if (n > 1 && n <= ENFORCE_NAME_AT)
-			s->enforce.path[at++ & 127] = '/';
+		return enforce_key(s, e, kind);
 	}
+	if (bpf_probe_read_kernel(s->enforce.path, n, s->rec + (b.off & 0x3fff)))
+		return 0;
+	at = n;
+	if (n > 1 && n <= ENFORCE_NAME_AT)
+		s->enforce.path[at++ & 127] = '/';
 	if (at <= ENFORCE_NAME_AT) /* else the directory has to do */
 		bpf_probe_read_kernel(s->enforce.path + (at & 127),
 				      bounded(p.len, ENFORCE_NAME_MAX), s->rec + (p.off & 0x3fff));

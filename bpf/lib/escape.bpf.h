@@ -4,7 +4,7 @@
 #define WARDER_BPF_ESCAPE_H
 
 #include "bpf/lib/emit.bpf.h"
-#include "bpf/lib/task.bpf.h"
+#include "bpf/lib/enforce.bpf.h"
 
 /* Is it told at all? Set-up is quiet; our own init is watched once the payload runs. */
 static __always_inline bool is_watched(struct task_state *st)
@@ -20,23 +20,33 @@ static __always_inline bool is_watched(struct task_state *st)
 }
 
 /* Is this type to be killed in the kernel, and was it? Only the payload, only once armed. The signal
- * goes to the current task. */
-static __always_inline bool escape_kill(struct task_state *st, __u32 type)
+ * goes to the current task. Not 0 = killed; enforce_id_of() it is the entry that asked, 0 = the mask. */
+static __always_inline int escape_kill(struct task_state *st, __u32 type)
 {
+	__u32 set;
+	int v = 0;
+
 	struct sandbox_cfg *cfg;
 	__u64 cgid;
 
 	if (st->role != ROLE_PAYLOAD)
-		return false;
+		return 0;
 	cgid = st->cgid; /* on the stack: to 6.1 no key may lie in a global function's argument */
 	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
-	if (!cfg || !cfg->armed || !(cfg->kill_escape >> (type & 63) & 1))
-		return false;
+	if (!cfg || !cfg->armed)
+		return 0;
+	if (cfg->kill_escape >> (type & 63) & 1)
+		v = enforce_pack(ENFORCE_KILL, 0);
+	set = cfg->enforce;
+	if (set && enforce_is_used())
+		v = enforce_max(v, enforce_escape(set, type));
+	if (!enforce_kills(v))
+		return 0;
 	if (bpf_send_signal(9)) {
 		count_fail(FAIL_SIGNAL);
-		return false;
+		return 0;
 	}
-	return true;
+	return v;
 }
 
 static __always_inline __u16 escape_flags(struct task_state *st, bool killed)
@@ -51,12 +61,13 @@ GLOBAL int emit_escape(struct wire_escape *r)
 
 /* One without strings, of a task that need not be the current one. */
 static __always_inline void send_escape(struct task_struct *t, struct task_state *st, __u32 type,
-					__u64 arg, __u64 was, __u64 is, bool killed)
+					__u64 arg, __u64 was, __u64 is, int killed)
 {
 	struct wire_escape r = {};
 
 	header_of(&r.h, t, st, WIRE_ESCAPE);
 	r.h.flags = escape_flags(st, killed);
+	r.h.enforced = enforce_id_of(killed);
 	r.type = type;
 	r.args[0] = arg;
 	r.old_value = was;
@@ -70,6 +81,7 @@ GLOBAL int escape_now(struct task_state *st, __u32 type, __u64 arg, __u64 was, _
 {
 	struct wire_escape *r;
 	struct scratch *s;
+	int killed;
 
 	if (!st)
 		return 0;
@@ -80,7 +92,9 @@ GLOBAL int escape_now(struct task_state *st, __u32 type, __u64 arg, __u64 was, _
 	}
 	r = rec_begin(s, struct wire_escape);
 	header(&r->h, st, WIRE_ESCAPE);
-	r->h.flags = escape_flags(st, escape_kill(st, type));
+	killed = escape_kill(st, type);
+	r->h.flags = escape_flags(st, killed);
+	r->h.enforced = enforce_id_of(killed);
 	r->type = type;
 	r->args[0] = arg;
 	r->old_value = was;
@@ -95,13 +109,16 @@ static __always_inline struct wire_escape *escape_begin(struct scratch *s, struc
 							__u32 type, __u32 nr, long ret)
 {
 	struct wire_escape *r = rec_begin(s, struct wire_escape);
+	int killed;
 
 	header(&r->h, st, WIRE_ESCAPE);
 	r->h.nr = nr;
 	r->h.ret = ret;
 	r->type = type;
 	__builtin_memcpy(r->args, s->args, sizeof(r->args));
-	r->h.flags = escape_flags(st, escape_kill(st, type));
+	killed = escape_kill(st, type);
+	r->h.flags = escape_flags(st, killed);
+	r->h.enforced = enforce_id_of(killed);
 	return r;
 }
 

@@ -97,7 +97,7 @@ struct scratch {
 	__u32 busy;
 	__u32 len;   /* of the record so far */
 	__u32 flags; /* WIRE_F_* of what was put into it */
-	__u32 pad;
+	__u32 index; /* its key */
 	__u64 args[8];
 	struct walk w;
 	struct tail_state tail;

@@ -11,7 +11,7 @@ import warder
 from warder import *
 
 __all__ = warder.__all__ + [
-    "PY", "Dump", "Probes", "ESCAPES", "sequences", "write", "mounts", "v2_mount", "memory_cgroup", "remove_cgroup",
+    "PY", "Dump", "Probes", "ESCAPES", "sequences", "write", "mounts", "v2_mount", "memory_cgroup", "remove_cgroup", "mounted_dev",
     "TOCTOU", "TRUNC", "UNREACH", "DELETED", "PSEUDO", "COMPAT", "IOURING", "KILLED", "RUNTIME"]
 
 PY = PYTHON_IN_SANDBOX
@@ -161,3 +161,14 @@ def remove_cgroup(path):
             return False
         return True
     wait_for("cgroup %s to be empty" % path, gone)
+
+
+def mounted_dev(path):
+    """major:minor of the file system that a path lies on, as the mount table has it."""
+    best = ("", None)
+    with open("/proc/self/mountinfo") as f:
+        for line in f:
+            dev, point = line.split()[2], line.split()[4]
+            if len(point) >= len(best[0]) and (path + "/").startswith(point.rstrip("/") + "/"):
+                best = (point, dev)
+    return best[1]

@@ -372,17 +372,6 @@ class Features(Probes):
         self.assertOneLine(done, "root")
 
 
-def mounted_dev(path):
-    """major:minor of the file system that a path lies on, as the mount table has it."""
-    best = ("", None)
-    with open("/proc/self/mountinfo") as f:
-        for line in f:
-            dev, point = line.split()[2], line.split()[4]
-            if len(point) >= len(best[0]) and (path + "/").startswith(point.rstrip("/") + "/"):
-                best = (point, dev)
-    return best[1]
-
-
 def can_run_as_nobody():
     return cmd("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "test", "-x",
                helper("probe_dump")).code == 0
