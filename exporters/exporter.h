@@ -180,6 +180,7 @@ struct fanout_status {
 	bool up;
 	bool required;	/* segments are kept until it took them */
 	char text[256]; /* last error */
+	char why[128];	/* the last record was refused for */
 };
 
 int fanout_new(struct fanout **ret, const struct fanout_options *opt, struct err *err);

@@ -52,6 +52,7 @@ static void dead_letter(struct sink *s, uint64_t seq, struct str json, bool is_j
 	int r;
 
 	s->poison++;
+	snprintf(s->why, sizeof(s->why), "%s", why ? why : "");
 	if (s->cursor_dirfd < 0)
 		return;
 	r = dead_letter_append(s->cursor_dirfd, s->session, s->name, seq, json, is_json, why);
@@ -261,6 +262,7 @@ void sink_status(const struct sink *s, struct fanout_status *ret)
 	ret->required = s->required;
 	ret->up = !*text && !s->source_down;
 	snprintf(ret->text, sizeof(ret->text), "%s", *text ? text : s->text);
+	memcpy(ret->why, s->why, sizeof(ret->why));
 }
 
 static int load_cursor(struct sink *s, struct err *err)

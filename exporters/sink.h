@@ -52,6 +52,7 @@ struct sink {
 
 	uint64_t poison, errors, rewinds;
 	bool source_down;
+	char why[128];	/* of the last dead letter */
 	char text[256]; /* last error of our own: source, cursor, dead letters */
 };
 

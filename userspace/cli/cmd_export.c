@@ -78,6 +78,10 @@ static int report(struct fanout *f, uint64_t last, int behind)
 		       (unsigned long long)rows[i].acked, (unsigned long long)last,
 		       rows[i].acked < last && rows[i].text[0] ? ": " : "",
 		       rows[i].acked < last ? rows[i].text : "");
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].poison)
+			printf("%s: %llu events refused for good: %s\n", rows[i].name,
+			       (unsigned long long)rows[i].poison, rows[i].why);
 	return cli_finish_output(behind ? 1 : 0);
 }
 

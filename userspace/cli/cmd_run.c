@@ -352,6 +352,7 @@ static void result_json(struct json *j, const struct run_result *res, const char
 	json_array_end(j);
 	json_count(j, "sinks", e->sinks);
 	json_count(j, "sinks_behind", e->sinks_behind);
+	json_count(j, "dead_letters", e->dead_letters);
 	json_text(j, "bundle", res->bundle);
 	json_key(j, "signed");
 	json_bool(j, res->is_signed);
@@ -409,6 +410,10 @@ static void print_troubles(const struct run_result *res)
 		log_warn("%u of %u sinks have not taken everything; the record keeps it, "
 			 "`warder export %s SINK` sends the rest: %s",
 			 e->sinks_behind, e->sinks, res->session, e->sink_text);
+	if (e->dead_letters)
+		log_warn("%llu events were refused by a sink for good; %s/cursors/%s.*.dlq.jsonl has "
+			 "them and why",
+			 (unsigned long long)e->dead_letters, state_dir(), res->session);
 	if (e->gaps)
 		log_warn("%llu events were lost; the record %s", (unsigned long long)e->gaps,
 			 e->journal_error ? "is not complete" : "says where");

@@ -10,6 +10,7 @@ const struct command commands[] = {
 	{ "verify", "prove that a session's record is complete and unaltered", cmd_verify },
 	{ "export", "send a session's events to a sink, from where it left off", cmd_export },
 	{ "keys", "the host's key that signs records", cmd_keys },
+	{ "status", "sessions that run now, and how their sinks do", cmd_status },
 	{ "rules", "check and list rules", cmd_rules },
 	{ "doctor", "what this host gives, and what is missing", cmd_doctor },
 	{ "fields", "list the fields of events and rules", cmd_fields },

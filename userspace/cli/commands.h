@@ -11,6 +11,7 @@ int cmd_fields(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_status(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 #endif

@@ -17,6 +17,8 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/pipeline/privdrop.h"
+#include "userspace/pipeline/run_status.h"
+#include "userspace/pipeline/sink_watch.h"
 #include "userspace/pipeline/source.h"
 
 #define READY_TIMEOUT_MS 10000
@@ -30,6 +32,7 @@ struct engine {
 	struct journal *journal;
 	struct pipeline *pipeline;
 	struct fanout *fanout;
+	struct sink_watch sinks;
 	uint64_t next_gap_check;
 	bool finished;
 };
@@ -126,7 +129,7 @@ static int drop_descriptors(const struct engine *e)
 	int keep[] = { e->fd,	       capture_fd(opt->capture),
 		       opt->bundle_fd, opt->cursor_dirfd,
 		       t->kill_fd,     t->freeze_fd,
-		       t->events_fd };
+		       t->events_fd,   opt->status_dirfd };
 
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }
@@ -176,6 +179,29 @@ static void check_gaps(struct engine *e, bool now)
 		journal_set_lost(e->journal, lost_so_far(e));
 }
 
+static void say_degraded(void *arg, const char *text)
+{
+	struct engine *e = arg;
+
+	pipeline_audit(e->pipeline, e->opt->session.sandbox_id, WIRE_AUDIT_DEGRADED, text, NULL, 0);
+}
+
+static void check_sinks(struct engine *e)
+{
+	uint64_t last = journal_next_seq(e->journal) - 1, now = clock_ns(CLOCK_MONOTONIC);
+	struct fanout_status rows[FANOUT_SINKS_MAX];
+	auto_buf struct buf json = { 0 };
+	size_t n;
+
+	if (!e->fanout || !sink_watch_is_due(&e->sinks, now))
+		return;
+	n = fanout_status(e->fanout, rows, ARRAY_SIZE(rows));
+	sink_watch_look(&e->sinks, rows, n, last, now, say_degraded, e);
+	/* Nobody misses a status that a full disk kept away. */
+	if (sink_watch_json(&e->sinks, last, &json) == 0)
+		run_status_write(e->opt->status_dirfd, "sinks", (struct str){ json.p, json.n });
+}
+
 static void fill_result(struct engine *e, const struct outcome *o, struct engine_result *ret)
 {
 	struct session_stats stats = { 0 };
@@ -215,6 +241,8 @@ static void drain_sinks(struct engine *e, struct engine_result *ret)
 	ret->sinks = (uint32_t)e->opt->sinks_n;
 	ret->sinks_behind = (uint32_t)fanout_drain(e->fanout, last, e->opt->drain_ms);
 	n = fanout_status(e->fanout, rows, ARRAY_SIZE(rows));
+	for (size_t i = 0; i < MIN(n, ARRAY_SIZE(rows)); i++)
+		ret->dead_letters += rows[i].poison;
 	for (size_t i = 0; ret->sinks_behind && i < MIN(n, ARRAY_SIZE(rows)); i++) {
 		if (rows[i].acked >= last)
 			continue;
@@ -294,6 +322,9 @@ static int next_timeout(const struct engine *e, int tick, size_t held)
 
 	if (held)
 		return 1;
+	if (tick < 0 && e->fanout &&
+	    sink_watch_is_needed(&e->sinks, journal_next_seq(e->journal) - 1))
+		tick = SINK_WATCH_NS / NSEC_PER_MSEC;
 	if (!deadline)
 		return tick;
 	now = clock_ns(CLOCK_MONOTONIC);
@@ -338,6 +369,7 @@ static void loop(struct engine *e)
 			got += capture_drain(e->opt->capture, false, feed, e, &held);
 		pipeline_end_turn(e->pipeline);
 		check_gaps(e, false);
+		check_sinks(e);
 		deadline = journal_deadline(e->journal);
 		if (deadline && deadline <= clock_ns(CLOCK_MONOTONIC))
 			journal_commit(e->journal);

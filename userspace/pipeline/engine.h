@@ -20,6 +20,7 @@ struct engine_options {
 	int cursor_dirfd; /* -1 = cursors are not kept */
 	int keys_dirfd; /* of the host key that signs the record, for the root part only; -1 = none */
 	uint8_t host_key[KEY_LEN];
+	int status_dirfd; /* run_status.h; -1 = none */
 	struct exporter_config *sinks;
 	size_t sinks_n;
 	int drain_ms; /* longest wait for the sinks at the end */
@@ -44,6 +45,7 @@ struct engine_result {
 	char action[16];
 	uint64_t events, alerts, actions, gaps;
 	uint32_t sinks, sinks_behind;
+	uint64_t dead_letters; /* records that a sink refused for good */
 	char sink_text[256];   /* what the first sink that is behind says */
 	int32_t journal_error; /* errno; 0 = the bundle is sealed */
 };

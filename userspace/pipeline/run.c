@@ -16,11 +16,13 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/json.h"
 #include "userspace/base/log.h"
 #include "userspace/enrich/enrich.h"
 #include "userspace/pipeline/limits.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/relay.h"
+#include "userspace/pipeline/run_status.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
 #define KILL_TIMEOUT_MS	  10000
@@ -47,7 +49,7 @@ struct run {
 	char name[SANDBOX_NAME_MAX + 1];
 	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
 	size_t resolvers_n;
-	int bundle_fd, cursor_fd, keys_fd, signal_fd, engine_fd;
+	int bundle_fd, cursor_fd, keys_fd, status_fd, signal_fd, engine_fd;
 	uint8_t host_key[KEY_LEN];
 	bool watched;
 	pid_t engine;
@@ -182,6 +184,39 @@ static int open_keys(struct run *run, struct err *err)
 	return 0;
 }
 
+/* For `warder status`. A session runs without it. */
+static void open_status(struct run *run)
+{
+	auto_buf struct buf text = { 0 };
+	struct err err = { 0 };
+	struct json j;
+
+	run_status_sweep();
+	if (run_status_open(&run->status_fd, run->result->session, run->uid, run->gid, &err) < 0) {
+		log_warn("%s: ignoring it, `warder status` will not show this session",
+			 err_text(&err));
+		return;
+	}
+	json_init(&j, &text);
+	json_object_begin(&j);
+	json_key(&j, "name");
+	json_strz(&j, run->name);
+	json_key(&j, "pid");
+	json_u64(&j, (uint64_t)getpid());
+	json_key(&j, "backend");
+	json_strz(&j, run->spec.backend);
+	json_key(&j, "bundle");
+	json_strz(&j, run->result->bundle);
+	json_key(&j, "command");
+	json_array_begin(&j);
+	for (char *const *arg = run->spec.argv; *arg; arg++)
+		json_strz(&j, *arg);
+	json_array_end(&j);
+	json_object_end(&j);
+	/* Too long a command: then it is shown by its sinks and probes only. */
+	run_status_write(run->status_fd, "run", (struct str){ text.p, text.n });
+}
+
 static void add_degraded(struct run_result *res, const char *text)
 {
 	if (res->degraded_n == RUN_DEGRADED_MAX)
@@ -254,6 +289,7 @@ static int start_engine(struct run *run, struct err *err)
 		.bundle_fd = run->bundle_fd,
 		.cursor_dirfd = run->cursor_fd,
 		.keys_dirfd = run->keys_fd,
+		.status_dirfd = run->status_fd,
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
 		.drain_ms = run->opt->drain_ms,
@@ -343,6 +379,7 @@ static int prepare(struct run *run, struct err *err)
 		r = open_keys(run, err);
 	if (r < 0)
 		return r;
+	open_status(run);
 	return start_engine(run, err);
 }
 
@@ -564,6 +601,9 @@ static void cleanup(struct run *run)
 		close(run->keys_fd);
 	if (run->signal_fd >= 0)
 		close(run->signal_fd);
+	run_status_remove(run->status_fd, run->result->session);
+	if (run->status_fd >= 0)
+		close(run->status_fd);
 }
 
 static void init_names(struct run *run)
@@ -592,6 +632,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		.bundle_fd = -1,
 		.cursor_fd = -1,
 		.keys_fd = -1,
+		.status_fd = -1,
 		.signal_fd = -1,
 		.engine_fd = -1,
 	};

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What userspace/pipeline/run_status.h collects. The parts are written by unprivileged engines, which
+ * somebody may have taken over: their text is checked before it becomes part of ours. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporters/scan.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
+#include "userspace/base/json.h"
+#include "userspace/cli/cli.h"
+#include "userspace/cli/commands.h"
+#include "userspace/cli/util.h"
+#include "userspace/event/json_read.h"
+#include "userspace/pipeline/run_status.h"
+
+#define PARTS_MAX	 16
+#define JSON_MEM_MAX	 (4u << 20)
+#define JSON_NESTING_MAX 12
+
+struct status_args {
+	bool json, help;
+};
+
+static const struct option_def OPTIONS[] = {
+	{ "json", 0, OPT_FLAG, offsetof(struct status_args, json), NULL, "one JSON object" },
+	{ "help", 'h', OPT_FLAG, offsetof(struct status_args, help), NULL, "this text" },
+	{ 0 },
+};
+
+/* ---- is it JSON? ---- */
+
+static bool check_value(struct json_reader *r, int depth);
+
+static bool check_list(struct json_reader *r, int depth, char close, bool keys)
+{
+	struct str key;
+
+	if (json_take(r, close))
+		return true;
+	do {
+		if (keys &&
+		    (!json_read_string(r, &key) || !json_expect(r, ':', "expected a value")))
+			return false;
+		if (!check_value(r, depth))
+			return false;
+	} while (json_take(r, ','));
+	return json_expect(r, close, "not closed");
+}
+
+static bool check_value(struct json_reader *r, int depth)
+{
+	struct str text;
+	int64_t number;
+	bool flag;
+
+	if (depth > JSON_NESTING_MAX)
+		return false;
+	switch (json_peek(r)) {
+	case '{':
+		return json_take(r, '{') && check_list(r, depth + 1, '}', true);
+	case '[':
+		return json_take(r, '[') && check_list(r, depth + 1, ']', false);
+	case '"':
+		return json_read_string(r, &text);
+	case 't':
+	case 'f':
+		return json_read_bool(r, &flag);
+	default:
+		return json_read_i64(r, &number);
+	}
+}
+
+static bool is_json(struct str text)
+{
+	struct arena arena;
+	struct json_reader r = { .p = text.p, .end = text.p + text.n, .arena = &arena };
+	bool good;
+
+	arena_init(&arena, JSON_MEM_MAX);
+	good = check_value(&r, 0) && !json_peek(&r) && r.p == r.end;
+	arena_done(&arena);
+	return good;
+}
+
+/* ---- reading ---- */
+
+struct part {
+	char name[32];
+	struct buf text;
+};
+
+struct parts {
+	struct part v[PARTS_MAX];
+	size_t n;
+};
+
+static struct str text_of(const struct part *p)
+{
+	return (struct str){ p->text.p, p->text.n };
+}
+
+static void parts_done(struct parts *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		buf_done(&p->v[i].text);
+	p->n = 0;
+}
+
+/* "sinks.json" -> "sinks" */
+static bool part_name(const char *file, char ret[32])
+{
+	const size_t suffix = sizeof(".json") - 1;
+	size_t n = strlen(file);
+
+	if (n <= suffix || n - suffix >= 32 || strcmp(file + n - suffix, ".json"))
+		return false;
+	memcpy(ret, file, n - suffix);
+	ret[n - suffix] = 0;
+	return strspn(ret, "abcdefghijklmnopqrstuvwxyz_") == n - suffix;
+}
+
+/* The directory is the engine's: a link or a FIFO may lie there. */
+static bool read_part(int session, const char *file, struct buf *ret)
+{
+	auto_close int fd =
+		openat(session, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+
+	buf_init(ret, RUN_STATUS_PART_MAX);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fd_read_rest(fd, ret) == 0;
+}
+
+static void read_parts(struct parts *ret, int session)
+{
+	int copy = openat(session, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *de;
+
+	if (!dir) {
+		if (copy >= 0)
+			close(copy);
+		return;
+	}
+	while (ret->n < PARTS_MAX && (de = readdir(dir))) {
+		struct part *p = &ret->v[ret->n];
+
+		if (!part_name(de->d_name, p->name))
+			continue;
+		if (read_part(session, de->d_name, &p->text) && is_json(text_of(p)))
+			ret->n++;
+		else
+			buf_done(&p->text);
+	}
+}
+
+static struct str part_of(const struct parts *p, const char *name)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (!strcmp(p->v[i].name, name))
+			return text_of(&p->v[i]);
+	return STR("{}");
+}
+
+/* ---- showing ---- */
+
+static void add_json(struct json *j, const char *session, const struct parts *p)
+{
+	json_object_begin(j);
+	json_key(j, "session");
+	json_strz(j, session);
+	for (size_t i = 0; i < p->n; i++) {
+		json_key(j, p->v[i].name);
+		json_raw(j, text_of(&p->v[i]));
+	}
+	json_object_end(j);
+}
+
+/* The text of a member, a string's without its quotes. Text from an engine: nothing for the terminal. */
+static const char *member(struct str object, const char *key, char *ret, size_t size)
+{
+	struct str v = { 0 };
+	size_t n = 0;
+
+	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
+		v = (struct str){ v.p + 1, v.n - 2 };
+	for (; n < v.n && n < size - 1; n++)
+		ret[n] = (unsigned char)v.p[n] < 32 || v.p[n] == 127 ? '?' : v.p[n];
+	ret[n] = 0;
+	return ret;
+}
+
+static void print_sink(struct str sink)
+{
+	char name[64], lag[24], rate[24], dead[24], errors[24], up[8], text[256];
+
+	member(sink, "up", up, sizeof(up));
+	printf("  %-24s %-5s %10s behind %8s/s %6s dead letters %6s errors",
+	       member(sink, "name", name, sizeof(name)), strcmp(up, "true") ? "DOWN" : "up",
+	       member(sink, "lag", lag, sizeof(lag)), member(sink, "rate", rate, sizeof(rate)),
+	       member(sink, "dead_letters", dead, sizeof(dead)),
+	       member(sink, "errors", errors, sizeof(errors)));
+	member(sink, "text", text, sizeof(text));
+	printf("%s%s\n", *text ? "  " : "", text);
+}
+
+static void print_session(const char *session, const struct parts *p)
+{
+	struct str run = part_of(p, "run"), sinks = part_of(p, "sinks"), sink;
+	struct scan s = scan_of(sinks);
+	char name[128], pid[24];
+
+	printf("%s  %s  pid %s\n", session, member(run, "name", name, sizeof(name)),
+	       member(run, "pid", pid, sizeof(pid)));
+	while (scan_element(&s, &sink))
+		print_sink(sink);
+}
+
+static int show(int sessions, bool json)
+{
+	auto_dir DIR *dir = fdopendir(sessions);
+	auto_buf struct buf out = { 0 };
+	struct dirent *de;
+	struct json j;
+	size_t n = 0;
+
+	json_init(&j, &out);
+	json_object_begin(&j);
+	json_key(&j, "sessions");
+	json_array_begin(&j);
+	while (dir && (de = readdir(dir))) {
+		auto_close int fd = -1;
+		struct parts parts = { .n = 0 };
+
+		if (de->d_name[0] == '.')
+			continue;
+		fd = openat(sessions, de->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0)
+			continue;
+		read_parts(&parts, fd);
+		add_json(&j, de->d_name, &parts);
+		if (!json)
+			print_session(de->d_name, &parts);
+		parts_done(&parts);
+		n++;
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	if (json)
+		printf("%.*s\n", (int)out.n, out.p);
+	else if (!n)
+		printf("no session runs\n");
+	return cli_finish_output(0);
+}
+
+int cmd_status(int argc, char **argv)
+{
+	struct status_args args = { 0 };
+	struct err err = { 0 };
+	char path[4096];
+	int n, fd;
+
+	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
+		return cli_bad_usage("status", &err);
+	if (args.help) {
+		cli_usage(
+			"status [OPTIONS]",
+			"The sessions that run now: their sinks with lag (events not taken yet), rate,\n"
+			"dead letters (refused for good), errors, and what the other side says.",
+			OPTIONS);
+		return 0;
+	}
+	if (n) {
+		err_set(&err, EINVAL, "it takes no arguments");
+		return cli_bad_usage("status", &err);
+	}
+	run_status_sweep();
+	if ((size_t)snprintf(path, sizeof(path), "%s/sessions", run_dir()) >= sizeof(path)) {
+		err_set(&err, ENAMETOOLONG, "run directory: path too long");
+		return cli_fail(&err);
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOENT) {
+		printf("%s\n", args.json ? "{\"sessions\":[]}" : "no session runs");
+		return cli_finish_output(0);
+	}
+	if (fd < 0) {
+		err_set(&err, errno, "'%s': %m", path);
+		return cli_fail(&err);
+	}
+	return show(fd, args.json);
+}
