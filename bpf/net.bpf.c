@@ -431,7 +431,6 @@ int BPF_PROG(on_sock_state, const struct sock *sk, int oldstate, int newstate)
 	if (newstate == TCP_ESTABLISHED && !pending)
 		return 0;
 	__builtin_memcpy(&r, flow, sizeof(r));
-	r.h.ts = bpf_ktime_get_boot_ns();
 	r.h.nr = WIRE_NR_NONE;
 	r.h.flags = 0;
 	if (pending) {

@@ -191,7 +191,7 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	struct wire_chunk *chunk;
 	struct wire_exec *r;
 	struct mm_struct *mm;
-	__u64 total, ts = bpf_ktime_get_boot_ns(), id = 0;
+	__u64 total, id = 0;
 
 	if (c)
 		id = (__u64)bpf_get_smp_processor_id() << 48 |
@@ -206,7 +206,6 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	if (total > ARGS_INLINE) {
 		chunk = rec_begin(s, struct wire_chunk);
 		header(&chunk->h, st, WIRE_CHUNK);
-		chunk->h.ts = ts;
 		chunk->exec_id = id;
 		x.off = ARGS_INLINE;
 		x.end = total > WIRE_ARGS_MAX ? WIRE_ARGS_MAX : total;
@@ -215,7 +214,6 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 
 	r = rec_begin(s, struct wire_exec);
 	header(&r->h, st, WIRE_EXEC);
-	r->h.ts = ts; /* one time for the pieces and the whole: sorting keeps them together */
 	r->exec_id = id;
 	r->args_total = total;
 	r->argc = bprm->argc;

@@ -171,8 +171,26 @@ struct cpu_counters {
 	__u64 seq[2]; /* by enum wire_ring: records made, lost ones included */
 	__u64 lost[2];
 	__u64 exec_id;
-	__u64 pad[3];
+	/* A record is on its way into a ring: CLOCK_BOOTTIME ns before which this CPU sends no more, or
+	 * SINCE_UNKNOWN. 0 = none. */
+	__u64 since;
+	__u64 pad[2];
 	__u64 fails[FAIL_SITE_COUNT];
+};
+
+#define SINCE_UNKNOWN 1
+
+/* `sleeper`: one element, written by both sides. What the consumer wants to be woken for. */
+enum sleeper_wants {
+	SLEEPER_NOTHING, /* it is looking, and will look again before it sleeps */
+	SLEEPER_NAP,	 /* what must be acted on, or much; it looks by itself soon */
+	SLEEPER_DEEP,	 /* any record */
+};
+
+struct sleeper {
+	__u32 wants;
+	__u32 pad;
+	__u64 woken_ns; /* CLOCK_BOOTTIME of the last wake-up */
 };
 
 struct drop_row {

@@ -140,7 +140,7 @@ struct wire_hdr {
 	__u16 kind;    /* enum wire_kind or WIRE_CHUNK */
 	__u16 flags;   /* WIRE_F_* */
 	__u64 seq;     /* per (ring, cpu), from 1, counts lost ones too; 0 = source has none */
-	__u64 ts;      /* CLOCK_BOOTTIME ns, taken at the hook */
+	__u64 ts;      /* CLOCK_BOOTTIME ns, taken when the record was sent */
 	__u64 start;   /* start_boottime of the group leader: (tgid, start) is the process */
 	__u64 cgid;    /* v2 cgroup id at the time of the event */
 	__u32 sandbox; /* id that user space put in `sandboxes`; inherited at fork */

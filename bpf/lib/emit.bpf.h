@@ -5,7 +5,9 @@
 
 #include "bpf/lib/fail.bpf.h"
 
-#define BULK_WAKE_BYTES (64 * 1024) /* a wake-up costs the producer 25-40 us: batch telemetry */
+#define WAKE_BYTES (64 * 1024) /* a wake-up costs the producer 25-40 us: batch telemetry */
+#define WAKE_EVERY_NS \
+	1000000ull /* what need not be acted on within microseconds wakes once in that time */
 
 #define WIRE_RING_BULK_WAKE 0x101 /* to emit_scratch: bulk, with a wake-up */
 
@@ -32,15 +34,41 @@ static __always_inline void scratch_put(struct scratch *s)
 	s->busy = 0;
 }
 
-/* Is the consumer asleep? Then this record wakes it, and no other need. */
-static __always_inline bool take_sleeper(void)
-{
-	__u32 key = 0, *asleep = bpf_map_lookup_elem(&sleeper, &key);
+enum wake {
+	WAKE_QUIET, /* told when the consumer looks, or when much has come together */
+	WAKE_SOON,  /* may be acted on: at once, but a storm of them wakes once in WAKE_EVERY_NS */
+	WAKE_NOW,
+};
 
-	if (!asleep || !*(volatile __u32 *)asleep)
-		return false;
-	*(volatile __u32 *)asleep = 0;
-	return true;
+/* What of the urgent ring may be acted on. */
+static __always_inline enum wake wake_of(__u16 kind)
+{
+	if (kind == WIRE_FORK || kind == WIRE_EXIT || kind == WIRE_CHUNK)
+		return WAKE_QUIET;
+	return kind == WIRE_EXEC ? WAKE_SOON : WAKE_NOW;
+}
+
+/* Flags for the ring. The consumer says what it wants, then looks whether anything came, records on
+ * their way included (cpu_counters.since), and only then sleeps: no wake-up is missed. */
+static __always_inline __u64 wake_flags(void *ring, enum wake wake, __u64 now)
+{
+	__u32 key = 0, wants;
+	struct sleeper *sl = bpf_map_lookup_elem(&sleeper, &key);
+
+	if (!sl)
+		return BPF_RB_FORCE_WAKEUP;
+	wants = *(volatile __u32 *)&sl->wants;
+	if (wants == SLEEPER_NOTHING)
+		return BPF_RB_NO_WAKEUP;
+	if (wants == SLEEPER_NAP) {
+		if (wake == WAKE_SOON && now - sl->woken_ns < WAKE_EVERY_NS)
+			wake = WAKE_QUIET;
+		if (wake == WAKE_QUIET && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) < WAKE_BYTES)
+			return BPF_RB_NO_WAKEUP;
+	}
+	*(volatile __u32 *)&sl->wants = SLEEPER_NOTHING;
+	sl->woken_ns = now;
+	return BPF_RB_FORCE_WAKEUP;
 }
 
 /* The last quarter of the urgent ring is for signals that end a sandbox: a flood of argument lists must
@@ -63,39 +91,41 @@ static __always_inline __u32 bounded(__u32 len, __u32 max)
 	return len > max ? max : len;
 }
 
-/* Send `len` bytes at `rec`, where `max` lie. The sequence counts the lost ones too. wake_bulk: worth
- * acting on at once (but it need not wake a consumer that is busy anyway). */
+/* Send `len` bytes at `rec`, where `max` lie (0: len is a constant). The sequence counts the lost ones
+ * too. act: of the bulk ring, may be acted on. The time is taken here, as late as can be: what stands in
+ * a ring is in order but for races between CPUs, and `since` tells the reader of those. */
 static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, enum wire_ring ring,
-				      bool wake_bulk)
+				      bool act)
 {
 	struct counters *c = counters_get();
 	struct wire_hdr *h = rec;
 	struct cpu_counters *cpu;
-	__u64 wake = 0;
-	long r;
+	__u64 since, now;
+	long r = -1;
 
 	if (!c)
 		return -1;
 	cpu = cpu_counters(c);
+	since = __sync_val_compare_and_swap(&cpu->since, 0, SINCE_UNKNOWN);
+	now = bpf_ktime_get_boot_ns();
+	if (!since)
+		*(volatile __u64 *)&cpu->since = now;
 	h->len = len;
 	h->ring = ring;
+	h->ts = now;
 	h->cpu = bpf_get_smp_processor_id();
 	h->seq = __sync_fetch_and_add(&cpu->seq[ring], 1) + 1;
-	if (ring == WIRE_RING_URGENT) {
-		r = -1;
-		if (!is_crowded(h->kind))
-			r = bpf_ringbuf_output(&urgent, rec, bounded(len, max), 0);
-	} else {
-		if (take_sleeper() ||
-		    bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) >= BULK_WAKE_BYTES)
-			wake = BPF_RB_FORCE_WAKEUP;
-		else if (!wake_bulk)
-			wake = BPF_RB_NO_WAKEUP;
-		r = bpf_ringbuf_output(&bulk, rec, bounded(len, max), wake);
-	}
+	if (ring == WIRE_RING_BULK)
+		r = bpf_ringbuf_output(&bulk, rec, bounded(len, max),
+				       wake_flags(&bulk, act ? WAKE_SOON : WAKE_QUIET, now));
+	else if (!is_crowded(h->kind))
+		r = bpf_ringbuf_output(&urgent, rec, bounded(len, max),
+				       wake_flags(&urgent, wake_of(h->kind), now));
+	if (!since) /* else: interrupted within another record, which is older */
+		*(volatile __u64 *)&cpu->since = 0;
 	if (r < 0) {
 		__sync_fetch_and_add(&cpu->lost[ring], 1);
-		count_drop(h->sandbox, h->kind, h->ts);
+		count_drop(h->sandbox, h->kind, now);
 	}
 	return r;
 }

@@ -42,13 +42,12 @@ struct {
 	__type(value, struct counters);
 } counters __weak SEC(".maps");
 
-/* 1 = the consumer looks no more by itself: the next quiet record must wake it. Mapped writable. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct sleeper);
 } sleeper __weak SEC(".maps");
 
 /* Programs that on_sys_exit hands over to, by enum slot. Filled before it is attached. */

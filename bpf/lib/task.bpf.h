@@ -97,7 +97,7 @@ static __always_inline struct task_state *task_state(struct task_struct *t)
 	return st;
 }
 
-/* Everything in the header but kind, flags, ret and nr. The record was zeroed. */
+/* Everything in the header but flags, ret and nr, and what emit_wake adds. The record was zeroed. */
 static __always_inline void header_of(struct wire_hdr *h, struct task_struct *t,
 				      struct task_state *st, __u16 kind)
 {
@@ -106,7 +106,6 @@ static __always_inline void header_of(struct wire_hdr *h, struct task_struct *t,
 	if (!st->start)
 		state_fill(st, t);
 	h->kind = kind;
-	h->ts = bpf_ktime_get_boot_ns();
 	h->start = st->start;
 	h->cgid = task_cgid(t);
 	h->sandbox = st->sandbox;
@@ -156,7 +155,6 @@ static __always_inline bool owner_of_current(struct owner *o)
 static __always_inline void header_of_owner(struct wire_hdr *h, const struct owner *o, __u16 kind)
 {
 	h->kind = kind;
-	h->ts = bpf_ktime_get_boot_ns();
 	h->start = o->start;
 	h->cgid = o->cgid;
 	h->sandbox = o->sandbox;

@@ -16,6 +16,8 @@
 #define BTF_PATH     "/sys/kernel/btf/vmlinux"
 #define URGENT_BYTES ((size_t)2 << 20)
 #define BULK_BYTES   ((size_t)8 << 20)
+#define READ_SLACK_NS \
+	2000 /* a store and a clock read of another CPU may pass each other by that much */
 
 DEFINE_AUTO(capture, capture_close)
 
@@ -246,21 +248,55 @@ int capture_fd(const struct capture *c)
 	return c->epoll_fd;
 }
 
+static void want(struct capture *c, enum sleeper_wants wants)
+{
+	__atomic_store_n(&c->sleeper->wants, wants, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 void capture_sleep(struct capture *c, bool asleep)
 {
-	__atomic_store_n(c->sleeper, asleep, __ATOMIC_SEQ_CST);
+	c->deep = asleep;
+}
+
+/* CLOCK_BOOTTIME ns up to which every record is in its ring by now. A CPU says when it began to send
+ * one; one that was stopped in the middle (by a hypervisor, say) holds us up for the window only. */
+static uint64_t complete_until(const struct capture *c, bool *ret_busy)
+{
+	uint64_t now = clock_boot_ns(), limit = now - READ_SLACK_NS, since;
+	size_t i;
+
+	*ret_busy = false;
+	for (i = 0; i < c->cpus; i++) {
+		since = __atomic_load_n(&c->counters->cpu[i].since, __ATOMIC_SEQ_CST);
+		if (!since)
+			continue;
+		*ret_busy = true;
+		limit = MIN(limit, since == SINCE_UNKNOWN ? 0 : since - 1);
+	}
+	return MAX(limit, now - ORDER_WINDOW_NS);
 }
 
 int capture_drain(struct capture *c, bool flush, capture_fn fn, void *arg, size_t *ret_held)
 {
 	struct epoll_event ev[WIRE_RING_COUNT];
-	size_t more = 0;
+	uint64_t until;
+	size_t more = 0, i;
+	bool busy;
 	int r;
 
+	want(c, SLEEPER_NOTHING);
 	/* Take the edge first, look afterwards: what comes in between makes a new one. */
 	(void)!epoll_wait(c->epoll_fd, ev, WIRE_RING_COUNT, 0);
-	r = order_drain(&c->order, c->rings, WIRE_RING_COUNT, clock_boot_ns(), flush, fn, arg,
+	until = complete_until(c, &busy);
+	r = order_drain(&c->order, c->rings, WIRE_RING_COUNT, flush ? UINT64_MAX : until, fn, arg,
 			&more);
+	/* First say it, then look once more: either we see the record or its CPU sees that we sleep. */
+	want(c, c->deep ? SLEEPER_DEEP : SLEEPER_NAP);
+	(void)complete_until(c, &busy);
+	more += busy;
+	for (i = 0; i < WIRE_RING_COUNT; i++)
+		more += ring_used(&c->rings[i]) > 0;
 	if (ret_held)
 		*ret_held = more;
 	return r;

@@ -60,17 +60,17 @@ const char *capture_tier(const struct capture *c); /* "full" or "portable" */
 
 /* Readable when a record was woken for; poll with a timeout of CAPTURE_TICK_MS besides, since bulk
  * records do not wake. */
-#define CAPTURE_TICK_MS 5
+#define CAPTURE_TICK_MS 2
 int capture_fd(const struct capture *c);
 
-/* Asleep: the next record of any kind makes capture_fd readable, so no timeout is needed. Say it, drain
- * once more (what came before it does not wake), then poll; say false when looking by timeout again. */
+/* Asleep: from the end of the next drain on, any record makes capture_fd readable, so no timeout is needed
+ * when that drain held nothing back. Say it, drain, poll; say false when looking by timeout again. */
 void capture_sleep(struct capture *c, bool asleep);
 
 typedef int (*capture_fn)(void *arg, const void *rec, size_t len);
 
-/* Drain both rings, hand out records in order of time: what lies within the reorder window (500 us
- * before this call) is kept for the next one. `flush`: hand out everything (no producer is left).
+/* Drain both rings, hand out records in order of time: while a CPU is putting one into its ring, younger
+ * ones are kept for the next call. `flush`: hand out everything (no producer is left).
  * Returns the number handed out, or the first negative result of `fn`. Sets *ret_held to the number
  * kept back (call again within 1 ms when not 0). */
 int capture_drain(struct capture *c, bool flush, capture_fn fn, void *arg, size_t *ret_held);

@@ -205,11 +205,10 @@ static int pass(struct order *o, struct ring *rings, size_t rings_n, uint64_t cu
 	return r;
 }
 
-int order_drain(struct order *o, struct ring *rings, size_t rings_n, uint64_t now, bool flush,
-		capture_fn fn, void *arg, size_t *ret_more)
+int order_drain(struct order *o, struct ring *rings, size_t rings_n, uint64_t cutoff, capture_fn fn,
+		void *arg, size_t *ret_more)
 {
 	static _Thread_local struct look looks[WIRE_RING_COUNT];
-	uint64_t cutoff = flush ? UINT64_MAX : now > ORDER_WINDOW_NS ? now - ORDER_WINDOW_NS : 0;
 	size_t left = 0, passes, i;
 	int r, count = 0;
 	bool again;
@@ -225,7 +224,7 @@ int order_drain(struct order *o, struct ring *rings, size_t rings_n, uint64_t no
 		again = false;
 		for (i = 0; i < rings_n; i++)
 			again |= looks[i].full;
-		if (!again || (passes == PASSES_MAX && !flush))
+		if (!again || (passes == PASSES_MAX && cutoff != UINT64_MAX))
 			break;
 	}
 	/* Records that came meanwhile made no wake-up if they found older ones waiting. */

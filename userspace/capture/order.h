@@ -10,7 +10,7 @@
 #include "userspace/capture/capture.h"
 #include "userspace/capture/ring.h"
 
-#define ORDER_WINDOW_NS	 500000	   /* younger records wait: an older one may still be on its way */
+#define ORDER_WINDOW_NS	 500000	   /* within a ring no record is out of order by more */
 #define ORDER_BATCH	 4096	   /* records looked at in one ring at a time */
 #define ORDER_HELD_MAX	 4096	   /* records kept back as copies ... */
 #define ORDER_HELD_BYTES (4 << 20) /* ... and their bytes; beyond, they go out early */
@@ -37,10 +37,10 @@ struct order {
 int order_init(struct order *o);
 void order_done(struct order *o);
 
-/* Hand out what is older than now - ORDER_WINDOW_NS (`flush`: everything). Returns the count or the
+/* Hand out what is not younger than `cutoff`, CLOCK_BOOTTIME ns. Returns the count or the
  * first negative result of fn; what was not handed out then stays for the next call. *ret_more: records
  * kept back or not looked at yet. */
-int order_drain(struct order *o, struct ring *rings, size_t rings_n, uint64_t now, bool flush,
-		capture_fn fn, void *arg, size_t *ret_more);
+int order_drain(struct order *o, struct ring *rings, size_t rings_n, uint64_t cutoff, capture_fn fn,
+		void *arg, size_t *ret_more);
 
 #endif
