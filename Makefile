@@ -62,7 +62,7 @@ $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFL
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store capture rules exporters runtime pipeline cli
+FOLDERS := base event config enrich action store capture replay rules exporters runtime pipeline cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -152,6 +152,7 @@ RANK_enrich    := base event enrich
 RANK_action    := base event action
 RANK_store     := base event store
 RANK_capture   := base event capture
+RANK_replay    := base event replay
 RANK_rules     := base event rules
 RANK_exporters := base event exporters
 RANK_runtime   := base runtime
