@@ -3,8 +3,12 @@
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
+#include "bpf/lib/calls.bpf.h"
+#include "bpf/lib/miss.bpf.h"
 
 #define ARGS_INLINE	  8192
+#define ENV_INLINE	  3072
+#define ARGS_HEAD	  (WIRE_ARGS_SENT - WIRE_ARGS_TAIL)
 #define TMPFS_MAGIC	  0x01021994
 #define S_IFMT		  0170000
 #define S_IFSOCK	  0140000
@@ -16,13 +20,13 @@
 
 struct args_ctx {
 	struct scratch *s;
-	__u64 start; /* of the argv area in user memory */
+	__u64 start; /* of the area in user memory */
 	__u32 off;
 	__u32 end;
 	__u32 fault;
 };
 
-/* One piece of argv. The record's header was made before the loop. */
+/* One piece of argv or environment. The record's header was made before the loop. */
 static long args_step(__u32 i, struct args_ctx *x)
 {
 	struct scratch *s = x->s;
@@ -64,6 +68,8 @@ static __noinline __u32 stdin_type(struct task_struct *t)
 	case S_IFCHR:
 		rdev = BPF_CORE_READ(f, f_inode, i_rdev);
 		major = rdev >> 20;
+		if (rdev == (1 << 20 | 3))
+			return WIRE_STDIN_NULL;
 		if (major == 4 || major == 5 || (major >= 136 && major <= 143))
 			return WIRE_STDIN_TTY;
 		return WIRE_STDIN_OTHER;
@@ -139,6 +145,9 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	r->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	r->nlink = BPF_CORE_READ(inode, i_nlink);
 	r->mode = BPF_CORE_READ(inode, i_mode);
+	r->exe_uid = BPF_CORE_READ(inode, i_uid.val);
+	r->exe_mtime = inode_mtime(inode);
+	r->exe_ctime = inode_ctime(inode);
 	r->secureexec = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
 	r->exe = rec_file_path(s, f);
 	set = enforce_set_of(st);
@@ -157,7 +166,7 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	key.ino = r->ino;
 	key.dev = r->dev;
 	key.sandbox = st->sandbox;
-	r->upper_layer = !!bpf_map_lookup_elem(&made, &key);
+	r->upper_layer = bpf_map_lookup_elem(&made, &key) || inode_is_upper(inode);
 	/* Of a script the file is its interpreter, the name given is the script. */
 	name_given = BPF_CORE_READ(bprm, filename);
 	if (BPF_CORE_READ(bprm, interp) != name_given)
@@ -183,41 +192,89 @@ static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, st
 		s->flags |= WIRE_F_TRUNC;
 }
 
+/* What does not fit here came in pieces. */
+static __always_inline void exec_env(struct scratch *s, struct wire_exec *r, __u64 start)
+{
+	__u32 n = r->env_total, off;
+	void *dst = rec_room(s, ENV_INLINE, &off);
+
+	if (!dst || !n)
+		return;
+	barrier_var(n); /* two comparisons as one (n - 1 < max) are beyond 6.1's verifier */
+	if (n > ENV_INLINE)
+		return;
+	if (bpf_probe_read_user(dst, n, (void *)start)) {
+		count_fail(FAIL_READ_ARGS);
+		return;
+	}
+	r->env.off = off;
+	r->env.len = n;
+	s->len = off + n;
+}
+
+static __always_inline void send_pieces(struct args_ctx *x, __u64 start, __u32 from, __u32 to)
+{
+	x->start = start;
+	x->off = from;
+	x->end = to;
+	bpf_loop(WIRE_ARGS_SENT / WIRE_CHUNK_MAX + 1, args_step, x, 0);
+}
+
+/* The new image has not run: argv is what the caller gave, nobody can have changed it. */
+static __always_inline void exec_pieces(struct scratch *s, struct task_state *st,
+					struct args_ctx *x, __u64 id, __u64 args, __u64 args_n,
+					__u64 env, __u64 env_n)
+{
+	struct wire_chunk *chunk = rec_begin(s, struct wire_chunk);
+
+	header(&chunk->h, st, WIRE_CHUNK);
+	chunk->exec_id = id;
+	if (env_n > ENV_INLINE) {
+		chunk->what = WIRE_CHUNK_ENV;
+		send_pieces(x, env, 0, env_n > WIRE_ENV_MAX ? WIRE_ENV_MAX : env_n);
+		x->fault = 0;
+	}
+	chunk->what = WIRE_CHUNK_ARGS;
+	if (args_n > WIRE_ARGS_SENT) {
+		send_pieces(x, args, ARGS_INLINE, ARGS_HEAD);
+		if (!x->fault)
+			send_pieces(x, args, args_n - WIRE_ARGS_TAIL, args_n);
+	} else if (args_n > ARGS_INLINE) {
+		send_pieces(x, args, ARGS_INLINE, args_n);
+	}
+}
+
 static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 				      struct task_state *st, struct linux_binprm *bprm)
 {
 	struct counters *c = counters_get();
 	struct args_ctx x = { .s = s };
-	struct wire_chunk *chunk;
 	struct wire_exec *r;
 	struct mm_struct *mm;
-	__u64 total, id = 0;
+	__u64 args, env, total, env_total, id = 0;
 
 	if (c)
 		id = (__u64)bpf_get_smp_processor_id() << 48 |
 		     (__sync_fetch_and_add(&cpu_counters(c)->exec_id, 1) + 1);
 	mm = BPF_CORE_READ(p, mm);
-	x.start = BPF_CORE_READ(mm, arg_start);
-	total = BPF_CORE_READ(mm, arg_end) - x.start;
+	args = BPF_CORE_READ(mm, arg_start);
+	total = BPF_CORE_READ(mm, arg_end) - args;
 	if (total > 0xffffffff)
 		total = 0xffffffff;
-
-	/* The new image has not run: argv is what the caller gave, nobody can have changed it. */
-	if (total > ARGS_INLINE) {
-		chunk = rec_begin(s, struct wire_chunk);
-		header(&chunk->h, st, WIRE_CHUNK);
-		chunk->exec_id = id;
-		x.off = ARGS_INLINE;
-		x.end = total > WIRE_ARGS_MAX ? WIRE_ARGS_MAX : total;
-		bpf_loop(WIRE_ARGS_MAX / WIRE_CHUNK_MAX + 1, args_step, &x, 0);
-	}
+	env = BPF_CORE_READ(mm, env_start);
+	env_total = BPF_CORE_READ(mm, env_end) - env;
+	if (env_total > 0xffffffff)
+		env_total = 0xffffffff;
+	if (total > ARGS_INLINE || env_total > ENV_INLINE)
+		exec_pieces(s, st, &x, id, args, total, env, env_total);
+	x.start = args;
 
 	r = rec_begin(s, struct wire_exec);
 	header(&r->h, st, WIRE_EXEC);
 	r->exec_id = id;
 	r->args_total = total;
 	r->argc = bprm->argc;
-	r->env_total = BPF_CORE_READ(mm, env_end) - BPF_CORE_READ(mm, env_start);
+	r->env_total = env_total;
 	r->stdin_type = stdin_type(p);
 	exec_creds(r, p);
 	exec_ancestors(r, st);
@@ -225,6 +282,7 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	exec_file(s, r, st, bprm);
 	r->cwd = rec_path(s, BPF_CORE_READ(p, fs, pwd.dentry), BPF_CORE_READ(p, fs, pwd.mnt));
 	exec_args(s, r, &x);
+	exec_env(s, r, env);
 	emit_scratch(s, WIRE_RING_URGENT);
 	/* A program without a file is an escape signal too, so that it can be killed before its first
 	 * instruction. */
@@ -254,8 +312,31 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 		no_scratch(st, WIRE_EXEC);
 		return 0;
 	}
+	miss_found(s, st, (__u64)BPF_CORE_READ(bprm, filename));
 	send_exec(s, p, st, bprm);
 	cred_check(st, BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec));
+	scratch_put(s);
+	return 0;
+}
+
+/* An exec that failed. What succeeded is told above, and this returns at once. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exec, struct pt_regs *regs, long ret)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_own_state(t);
+	struct sysctx c = call_of(regs, t);
+	struct scratch *s;
+
+	if (ret >= 0 || !st || st->role != ROLE_PAYLOAD)
+		return 0;
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_EXEC);
+		return 0;
+	}
+	call_args(s->args, regs, t);
+	exec_failed(s, st, c.nr, c.compat, ret);
 	scratch_put(s);
 	return 0;
 }
@@ -279,6 +360,7 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	of = bpf_task_storage_get(&tasks, leader, 0, 0);
 	if (of && __sync_fetch_and_or(&of->flags, TASK_EXIT_TOLD) & TASK_EXIT_TOLD)
 		return 0;
+	miss_end(st);
 	header(&r.h, st, WIRE_EXIT);
 	if (BPF_CORE_READ(sig, flags) & SIGNAL_GROUP_EXIT)
 		r.status = BPF_CORE_READ(sig, group_exit_code);

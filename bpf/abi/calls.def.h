@@ -23,6 +23,10 @@
 #define CALL32(name, nr32, nr)
 #endif
 
+/* of exec only what failed: what succeeded is told by the scheduler's tracepoint */
+CALL(execve, 59, 11, EXEC, EXEC, 0, -1, 0, -1, -1)
+CALL(execveat, 322, 358, EXEC, EXEC, 0, 0, 1, -1, -1)
+
 /* open for writing */
 CALL(open, 2, 5, OPEN, FILE_OPEN, 0, -1, 0, -1, -1)
 CALL(creat, 85, 8, OPEN, FILE_OPEN, 0, -1, 0, -1, -1)

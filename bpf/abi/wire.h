@@ -173,10 +173,15 @@ struct wire_str {
 #define WIRE_RECORD_MAX 32000 /* fits a per-CPU map value; also the most a ring record holds */
 #define WIRE_PATH_MAX	4096
 #define WIRE_ARGS_MAX	(128 * 1024) /* argv bytes kept of one exec */
-#define WIRE_CHUNK_MAX	16384
-#define WIRE_ANCESTORS	8
-#define WIRE_DNS_MAX	512
-#define WIRE_SUN_PATH	108
+/* argv bytes that cross the ring, so that a hash can cover what is not kept: all of them up to here,
+ * of a longer argv its beginning and its last WIRE_ARGS_TAIL bytes. */
+#define WIRE_ARGS_SENT (256 * 1024)
+#define WIRE_ARGS_TAIL (32 * 1024)
+#define WIRE_ENV_MAX   (32 * 1024) /* bytes of the environment looked at */
+#define WIRE_CHUNK_MAX 16384
+#define WIRE_ANCESTORS 8
+#define WIRE_DNS_MAX   512
+#define WIRE_SUN_PATH  108
 
 enum wire_stdin {
 	WIRE_STDIN_NONE,
@@ -184,7 +189,8 @@ enum wire_stdin {
 	WIRE_STDIN_PIPE,
 	WIRE_STDIN_SOCKET,
 	WIRE_STDIN_FILE,
-	WIRE_STDIN_OTHER
+	WIRE_STDIN_OTHER,
+	WIRE_STDIN_NULL /* /dev/null */
 };
 
 struct wire_ancestor {
@@ -195,7 +201,10 @@ struct wire_ancestor {
 };
 
 /* EXEC. args: NUL-separated argv, as /proc/PID/cmdline has it. If args.len < args_total, the rest
- * came in WIRE_CHUNKs with the same exec_id before this record (or was cut: WIRE_F_TRUNC). */
+ * came in WIRE_CHUNKs with the same exec_id before this record (or was cut: WIRE_F_TRUNC). env the
+ * same, but it is either all here or all in chunks; values are in it, and user space drops them.
+ * h.ret < 0: an exec that failed. exe is then the name that the caller gave (relative to cwd), tries how
+ * often in a row that program was not found, and everything else is empty. */
 struct wire_exec {
 	struct wire_hdr h;
 	__u64 exec_id; /* unique per boot: ties chunks to the exec */
@@ -217,21 +226,31 @@ struct wire_exec {
 	__u8 memfd;			       /* executable is a memfd */
 	__u8 secureexec;
 	__u8 upper_layer; /* executable lies in an overlay's upper layer or was made in the sandbox */
+	__u64 exe_mtime; /* ns since the epoch */
+	__u64 exe_ctime;
+	__u32 exe_uid; /* its owner, initial user namespace */
+	__u32 tries;
 	struct wire_str exe;	/* resolved path of the file that runs */
 	struct wire_str script; /* what was asked for, when an interpreter runs it */
 	struct wire_str cwd;
 	struct wire_str args;
 	struct wire_str tty;
+	struct wire_str env;
+	__u32 pad2;
 	__u16 ancestors_n;
 	__u16 pad;
 	struct wire_ancestor ancestors[WIRE_ANCESTORS]; /* parent first */
 };
 
+enum wire_chunk_what { WIRE_CHUNK_ARGS, WIRE_CHUNK_ENV };
+
 struct wire_chunk {
 	struct wire_hdr h;
 	__u64 exec_id;
-	__u32 offset; /* of data in the argv area */
+	__u32 offset; /* of data in the argv area, or in the environment */
 	__u32 n;
+	__u32 what; /* enum wire_chunk_what */
+	__u32 pad;
 	/* n bytes follow */
 };
 

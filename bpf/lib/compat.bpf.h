@@ -31,6 +31,63 @@ struct mm_rss_stat___old {
 	atomic_long_t count[4];
 } __attribute__((preserve_access_index));
 
+/* File times: 6.6 (13bc24457850) renamed the members, 6.11 (3aa63a569c64) split them. */
+struct inode___old {
+	struct timespec64 i_mtime, i_ctime;
+} __attribute__((preserve_access_index));
+
+struct inode___6_6 {
+	struct timespec64 __i_mtime, __i_ctime;
+} __attribute__((preserve_access_index));
+
+#define NS_PER_SEC 1000000000ull
+
+static __always_inline __u64 inode_mtime(struct inode *inode)
+{
+	struct inode___old *old = (void *)inode;
+	struct inode___6_6 *mid = (void *)inode;
+
+	if (bpf_core_field_exists(inode->i_mtime_sec))
+		return BPF_CORE_READ(inode, i_mtime_sec) * NS_PER_SEC +
+		       BPF_CORE_READ(inode, i_mtime_nsec);
+	if (bpf_core_field_exists(mid->__i_mtime))
+		return BPF_CORE_READ(mid, __i_mtime.tv_sec) * NS_PER_SEC +
+		       BPF_CORE_READ(mid, __i_mtime.tv_nsec);
+	return BPF_CORE_READ(old, i_mtime.tv_sec) * NS_PER_SEC +
+	       BPF_CORE_READ(old, i_mtime.tv_nsec);
+}
+
+/* The top bit of the nanoseconds is a mark of 6.13's (4e40eff0b573). */
+static __always_inline __u64 inode_ctime(struct inode *inode)
+{
+	struct inode___old *old = (void *)inode;
+	struct inode___6_6 *mid = (void *)inode;
+
+	if (bpf_core_field_exists(inode->i_ctime_sec))
+		return BPF_CORE_READ(inode, i_ctime_sec) * NS_PER_SEC +
+		       (BPF_CORE_READ(inode, i_ctime_nsec) & 0x7fffffff);
+	if (bpf_core_field_exists(mid->__i_ctime))
+		return BPF_CORE_READ(mid, __i_ctime.tv_sec) * NS_PER_SEC +
+		       BPF_CORE_READ(mid, __i_ctime.tv_nsec);
+	return BPF_CORE_READ(old, i_ctime.tv_sec) * NS_PER_SEC +
+	       BPF_CORE_READ(old, i_ctime.tv_nsec);
+}
+
+/* Has a file of an overlay a copy in its upper layer? overlayfs is a module without a type of its own
+ * here; since 4.8 the upper dentry follows the inode in its struct ovl_inode. */
+#define OVERLAYFS_MAGIC 0x794c7630
+
+static __always_inline bool inode_is_upper(struct inode *inode)
+{
+	__u64 upper = 0;
+
+	if (BPF_CORE_READ(inode, i_sb, s_magic) != OVERLAYFS_MAGIC)
+		return false;
+	bpf_probe_read_kernel(&upper, sizeof(upper),
+			      (char *)inode + bpf_core_type_size(struct inode));
+	return upper != 0;
+}
+
 struct mm_struct___old {
 	struct mm_rss_stat___old rss_stat;
 } __attribute__((preserve_access_index));

@@ -53,7 +53,7 @@ struct {
 /* Programs that on_sys_exit hands over to, by enum slot. Filled before it is attached. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 8);
+	__uint(max_entries, 32);
 	__type(key, __u32);
 	__type(value, __u32);
 } handlers __weak SEC(".maps");
@@ -244,6 +244,27 @@ struct {
 	__type(key, struct watched_key);
 	__type(value, __u32);
 } watched __weak SEC(".maps");
+
+/* Programs that were not found, by process: told as one when it looks for another one or ends, not at
+ * all when it finds it after all. */
+#define MISS_PATH 256
+
+struct exec_miss {
+	__u64 hash; /* of the path's last component */
+	__u32 tries;
+	__s32 ret;
+	__u32 nr;
+	__u32 pad;
+	char path[MISS_PATH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct exec_miss);
+} misses __weak SEC(".maps");
 
 /* Files written inside a sandbox: an exec of one is a dropped binary. */
 struct made_key {

@@ -137,11 +137,16 @@ static void put_exec(struct json *j, const void *rec, size_t len)
 	put_u(j, "memfd", r.memfd);
 	put_u(j, "secureexec", r.secureexec);
 	put_u(j, "upper_layer", r.upper_layer);
+	put_u(j, "exe_mtime", r.exe_mtime);
+	put_u(j, "exe_ctime", r.exe_ctime);
+	put_u(j, "exe_uid", r.exe_uid);
+	put_u(j, "tries", r.tries);
 	put_s(j, "exe", rec, len, r.exe);
 	put_s(j, "script", rec, len, r.script);
 	put_s(j, "cwd", rec, len, r.cwd);
 	put_s(j, "tty", rec, len, r.tty);
 	put_bytes(j, "args", (const char *)rec + r.args.off, r.args.len);
+	put_bytes(j, "env", (const char *)rec + r.env.off, r.env.len);
 	json_key(j, "ancestors");
 	json_array_begin(j);
 	for (int i = 0; i < r.ancestors_n && i < WIRE_ANCESTORS; i++) {
@@ -240,6 +245,7 @@ static void put_small(struct json *j, unsigned int kind, const void *rec)
 		put_u(j, "exec_id", r.exec_id);
 		put_u(j, "offset", r.offset);
 		put_u(j, "n", r.n);
+		put_u(j, "what", r.what);
 		put_bytes(j, "data", (const char *)rec + sizeof(r), r.n);
 	} else if (kind == WIRE_FORK) {
 		struct wire_fork r;

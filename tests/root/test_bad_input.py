@@ -40,7 +40,7 @@ class BadInput(Refusals):
 
     def test_bad_values(self):
         for option, value in (("--memory", "12Q"), ("--timeout", "soon"), ("--pids", "-1"), ("--cpus", "many"),
-                              ("--backend", "vmware"), ("--net", "maybe"), ("--env", "NOVALUE"),
+                              ("--backend", "vmware"), ("--net", "maybe"), ("--env", "NOVALUE"), ("--watch-env", "A=B"),
                               ("--ro", "/no/such/path"), ("--kafka", ""), ("--pids", "0"), ("--memory", "0"),
                               ("--disk", "0"), ("--tmp", "0"), ("--nofile", "0")):
             with self.subTest(option + value):

@@ -31,7 +31,7 @@ struct handler {
 
 static const struct handler handlers[] = {
 	{ 1, PROG(sys_open) },	 { 3, PROG(sys_net) },	   { 2, PROG(sys_file) },
-	{ 4, PROG(sys_escape) }, { 5, PROG(sys_foreign) },
+	{ 4, PROG(sys_escape) }, { 5, PROG(sys_foreign) }, { 6, PROG(sys_exec) },
 };
 
 #define FAMILY_PROGS 6
@@ -46,9 +46,9 @@ struct family {
 
 static const struct family families[] = {
 	{ "process",
-	  "tp_btf/sched_process_exec, sched_process_exit",
-	  { PROG(on_exec), PROG(on_exit) },
-	  2 },
+	  "tp_btf/sched_process_exec, sched_process_exit, sys_exit (failed execs)",
+	  { PROG(on_exec), PROG(on_exit), PROG(sys_exec) },
+	  3 },
 	{ "lineage",
 	  "tp_btf/task_newtask, cgroup_attach_task",
 	  { PROG(on_newtask), PROG(on_cgroup_attach) },

@@ -22,8 +22,8 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
 struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
-	const char *kafka, *sign;
-	struct option_list rules, ro, rw, env, exports;
+	const char *kafka, *sign, *env_values;
+	struct option_list rules, ro, rw, env, exports, watch_env;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output;
 };
@@ -61,6 +61,8 @@ static const struct option_def OPTIONS[] = {
 	  "host directory as /workspace, writable (default: private, gone at the end)" },
 	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory (default: /workspace)" },
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
+	{ "watch-env", 0, OPT_STRLIST, AT(watch_env), "NAME[,...]",
+	  "keep these variables' values in the record, NAME* too (default: names only); repeatable" },
 	{ "name", 0, OPT_STR, AT(name), "NAME", "name of the sandbox" },
 	{ "tenant", 0, OPT_STR, AT(tenant), "NAME", "whose session it is, a word in every event" },
 	{ "session-dir", 0, OPT_STR, AT(session_dir), "DIR",
@@ -207,6 +209,22 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 	if (r == 0 && a->kill_output && !a->max_output)
 		r = err_set(err, EINVAL, "option '--kill-output' needs '--max-output'");
 	return r < 0 ? r : set_net(spec, a->net, err);
+}
+
+/* ---- what is watched besides ---- */
+
+static int join_watch_env(struct buf *out, const struct option_list *names, struct err *err)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->v[i];
+
+		if (!*name || strchr(name, '='))
+			return err_set(err, EINVAL, "option '--watch-env': '%s' is not a name",
+				       name);
+		if (buf_printf(out, "%s%s", i ? "," : "", name) < 0)
+			return -ENOMEM;
+	}
+	return names->n ? buf_addc(out, 0) : 0;
 }
 
 /* ---- sinks ---- */
@@ -468,6 +486,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.output_max = a->max_output,
 		.output_kill = a->kill_output,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
+		.env_values = a->env_values,
 	};
 	struct run_result res;
 	struct err err = { 0 };
@@ -502,6 +521,7 @@ int cmd_run(int argc, char **argv)
 	AUTO(ruleset) struct ruleset *rules = NULL;
 	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
+	auto_buf struct buf env_values = { 0 };
 	struct run_args a;
 	struct sandbox_spec spec;
 	auto_close int result_fd = -1;
@@ -520,7 +540,8 @@ int cmd_run(int argc, char **argv)
 		return cli_bad_usage("run", &err);
 	}
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
-	    parse_sign(a.sign, &sign, &err) < 0)
+	    parse_sign(a.sign, &sign, &err) < 0 ||
+	    join_watch_env(&env_values, &a.watch_env, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules) < 0)
 		return EXIT_WARDER;
@@ -541,5 +562,6 @@ int cmd_run(int argc, char **argv)
 			return cli_fail(&err);
 		}
 	}
+	a.env_values = env_values.p;
 	return run_it(&a, &spec, rules, &sinks, sign, result_fd);
 }

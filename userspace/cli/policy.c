@@ -28,6 +28,7 @@ static const struct {
 	{ "limits.fsize", "fsize" },
 	{ "limits.output", "max-output" },
 	{ "limits.output_kill", "kill-output" },
+	{ "watch.env", "watch-env" },
 	{ "rules.files", "rules" },
 	{ "rules.no_default", "no-default-rules" },
 	{ "evidence.sign", "sign" },

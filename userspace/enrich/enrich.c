@@ -136,8 +136,9 @@ static int sandbox_new(struct sandbox **ret, struct enrich *e, const struct enri
 
 	if (!s)
 		return -ENOMEM;
-	s->text = malloc(text_size(from->session) + text_size(from->name) +
-			 text_size(from->tenant) + text_size(from->host) + 1);
+	s->text =
+		malloc(text_size(from->session) + text_size(from->name) + text_size(from->tenant) +
+		       text_size(from->host) + text_size(from->env_values) + 1);
 	if (!s->text) {
 		free(s);
 		return -ENOMEM;
@@ -148,6 +149,8 @@ static int sandbox_new(struct sandbox **ret, struct enrich *e, const struct enri
 	s->session.name = text_put(s, from->name);
 	s->session.tenant = text_put(s, from->tenant);
 	s->session.host = text_put(s, from->host);
+	s->text_told = s->text_n;
+	s->session.env_values = text_put(s, from->env_values);
 	s->session.resolvers_n = MIN(from->resolvers_n, (size_t)ENRICH_RESOLVERS_MAX);
 	if (s->session.resolvers_n)
 		memcpy(s->resolvers, from->resolvers,
@@ -198,11 +201,11 @@ static int session_apply(const struct sandbox *s, struct event *ev)
 	const struct enrich_session *from = &s->session;
 	const char *z[] = { from->session, from->name, from->tenant, from->host };
 	static const enum field_id fields[] = { F_SESSION, F_SANDBOX, F_TENANT, F_HOST };
-	char *copy = arena_alloc(ev->arena, s->text_n);
+	char *copy = arena_alloc(ev->arena, s->text_told);
 
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, s->text, s->text_n);
+	memcpy(copy, s->text, s->text_told);
 	for (size_t i = 0; i < ARRAY_SIZE(z); i++)
 		if (z[i] && !event_has(ev, fields[i]))
 			event_set_strz(ev, fields[i], copy + (z[i] - s->text));
@@ -233,6 +236,7 @@ int enrich_apply(struct enrich *e, struct event *ev)
 
 	if (!s)
 		return -ENOENT;
+	environ_apply(s, ev); /* first: what goes wrong later must not let a value through */
 	r = session_apply(s, ev);
 	if (r < 0)
 		return r;

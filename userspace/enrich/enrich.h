@@ -22,6 +22,9 @@ struct enrich_session {
 	 * and have any address called anything. n == 0: every resolver is believed. Copied. */
 	const struct ip_addr *resolvers;
 	size_t resolvers_n; /* at most ENRICH_RESOLVERS_MAX; more are ignored */
+	/* Environment variables whose values may be kept, comma-separated; NAME* = all that begin so.
+	 * NULL = of none. Copied. */
+	const char *env_values;
 };
 
 #define ENRICH_RESOLVERS_MAX 8

@@ -110,7 +110,7 @@ static int set_args(struct event *ev, enum field_id f, const struct image *image
 
 static int fill_image(struct event *ev, const struct image *image)
 {
-	if (!image || ev->kind == WIRE_EXEC)
+	if (!image || (ev->kind == WIRE_EXEC && event_succeeded(ev)))
 		return 0;
 	if (image->args_cut && !event_has(ev, F_PROC_ARGS))
 		event_set_bool(ev, F_PROC_ARGS_TRUNCATED, true);

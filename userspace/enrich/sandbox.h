@@ -29,8 +29,9 @@ struct sandbox {
 	const struct hash_key *hash_key;
 	struct enrich_session session; /* strings owned by `text` */
 	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
-	char *text; /* session, name, tenant, host, one behind the other */
+	char *text; /* session, name, tenant, host, then env_values */
 	size_t text_n;
+	size_t text_told; /* of it, what goes into events */
 
 	struct lru processes;
 	size_t image_bytes;
@@ -52,6 +53,9 @@ static inline bool event_succeeded(const struct event *ev)
 {
 	return str_eqz(event_str(ev, F_OUTCOME), "success");
 }
+
+/* Values in the environment that nobody chose to keep are cut off. */
+void environ_apply(const struct sandbox *s, struct event *ev);
 
 void processes_init(struct sandbox *s, size_t max);
 /* Fills the process slots, then learns from exec, fork and exit. 0 or -ENOMEM. */

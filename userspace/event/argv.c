@@ -98,8 +98,7 @@ int decoder_keep_chunk(struct decoder *d, const void *rec, size_t len)
 	if (len < sizeof(w))
 		goto bad_size;
 	memcpy(&w, rec, sizeof(w));
-	if (w.n > len - sizeof(w) || w.n > WIRE_CHUNK_MAX || w.offset > WIRE_ARGS_MAX ||
-	    w.n > WIRE_ARGS_MAX - w.offset)
+	if (w.n > len - sizeof(w) || w.n > WIRE_CHUNK_MAX || w.what > WIRE_CHUNK_ENV)
 		goto bad_size;
 	if (w.n == 0 || w.exec_id == 0)
 		return 0;
@@ -116,7 +115,7 @@ int decoder_keep_chunk(struct decoder *d, const void *rec, size_t len)
 		return -ENOMEM;
 	}
 	memcpy(data, (const char *)rec + sizeof(w), w.n);
-	p->chunks[p->chunks_n++] = (struct chunk){ w.offset, w.n, data };
+	p->chunks[p->chunks_n++] = (struct chunk){ w.offset, w.n, w.what, data };
 	p->age = ++d->clock;
 	d->pending_bytes += w.n;
 	return 0;
@@ -124,6 +123,16 @@ int decoder_keep_chunk(struct decoder *d, const void *rec, size_t len)
 bad_size:
 	d->stats.bad_size++;
 	return 0;
+}
+
+/* Where a piece lies among the bytes that were sent: of an argv that is longer than WIRE_ARGS_SENT the
+ * middle was left out, and what is behind it moves up. */
+static size_t sent_at(const struct chunk *k, size_t total)
+{
+	if (k->what == WIRE_CHUNK_ARGS && total > WIRE_ARGS_SENT &&
+	    k->offset >= total - WIRE_ARGS_TAIL)
+		return k->offset - (total - WIRE_ARGS_TAIL) + WIRE_ARGS_SENT - WIRE_ARGS_TAIL;
+	return k->offset;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -134,11 +143,34 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* Everything from the start up to the first hole; behind a hole nobody knows where words begin. */
-struct str decode_argv(struct decode_ctx *c, uint64_t exec_id, struct str head, size_t total)
+static size_t fill_area(char *out, size_t n, size_t want, const struct pending_exec *p,
+			enum wire_chunk_what what, size_t total)
 {
+	for (size_t i = 0; i < p->chunks_n; i++) {
+		const struct chunk *k = &p->chunks[i];
+		size_t at = sent_at(k, total), skip, take;
+
+		if (k->what != what)
+			continue;
+		if (at > n) /* a hole: the piece before it was lost */
+			break;
+		skip = n - at;
+		if (skip >= k->n)
+			continue;
+		take = MIN(k->n - skip, want - n);
+		memcpy(out + n, k->data + skip, take);
+		n += take;
+	}
+	return n;
+}
+
+struct str decode_area(struct decode_ctx *c, uint64_t exec_id, enum wire_chunk_what what,
+		       struct str head, size_t total)
+{
+	size_t max = what == WIRE_CHUNK_ARGS ? WIRE_ARGS_SENT : WIRE_ENV_MAX;
+	size_t want = MIN(total, max), n = MIN(head.n, want);
 	struct decoder *d = c->decoder;
 	struct pending_exec *p = exec_id ? pending_find(d, exec_id) : NULL;
-	size_t want = MIN(total, (size_t)WIRE_ARGS_MAX), n = MIN(head.n, want);
 	char *out;
 
 	if (!p) {
@@ -149,27 +181,21 @@ struct str decode_argv(struct decode_ctx *c, uint64_t exec_id, struct str head, 
 	out = arena_alloc(c->ev->arena, want + 1);
 	if (!out) {
 		c->no_memory = true;
-		pending_drop(d, p);
 		return (struct str){ head.p, n };
 	}
 	if (n)
 		memcpy(out, head.p, n);
 	qsort(p->chunks, p->chunks_n, sizeof(p->chunks[0]), by_offset);
-	for (size_t i = 0; i < p->chunks_n; i++) {
-		const struct chunk *k = &p->chunks[i];
-		size_t skip, take;
-
-		if (k->offset > n) /* a hole: the piece before it was lost */
-			break;
-		skip = n - k->offset;
-		if (skip >= k->n)
-			continue;
-		take = MIN(k->n - skip, want - n);
-		memcpy(out + n, k->data + skip, take);
-		n += take;
-	}
+	n = fill_area(out, n, want, p, what, total);
 	if (n < want)
 		d->stats.chunks_lost++;
-	pending_drop(d, p);
 	return (struct str){ out, n };
+}
+
+void decode_areas_done(struct decode_ctx *c, uint64_t exec_id)
+{
+	struct pending_exec *p = exec_id ? pending_find(c->decoder, exec_id) : NULL;
+
+	if (p)
+		pending_drop(c->decoder, p);
 }

@@ -41,8 +41,13 @@ void decode_degrade(struct decode_ctx *c, const char *what);
 /* An address in network order; IPv4-mapped IPv6 comes out as IPv4. False: not an IP family. */
 bool decode_ip(uint16_t family, const uint8_t b[16], struct ip_addr *ret);
 
-/* argv of an exec: `head` is what its record carries, the rest comes from the kept chunks. */
-struct str decode_argv(struct decode_ctx *c, uint64_t exec_id, struct str head, size_t total);
+/* argv or environment of an exec as far as it was sent: `head` is what its record carries, the rest comes
+ * from the kept chunks. Of an argv longer than WIRE_ARGS_SENT the last WIRE_ARGS_TAIL bytes follow the
+ * first ones without a mark. Shorter than was sent: a piece was lost, and what is behind it is left out. */
+struct str decode_area(struct decode_ctx *c, uint64_t exec_id, enum wire_chunk_what what,
+		       struct str head, size_t total);
+/* Both have been asked for. */
+void decode_areas_done(struct decode_ctx *c, uint64_t exec_id);
 
 typedef void decode_fn(struct decode_ctx *c);
 

@@ -12,7 +12,8 @@
 struct chunk {
 	uint32_t offset;
 	uint32_t n;
-	char *data; /* owned */
+	uint32_t what; /* enum wire_chunk_what */
+	char *data;    /* owned */
 };
 
 struct pending_exec {

@@ -73,26 +73,48 @@ enum field_type {
 	X(PROC_ARGC, "proc.argc", FT_U64, FAM_PROC, "number of arguments")                         \
 	X(PROC_ARGS_LEN, "proc.args_len", FT_U64, FAM_PROC, "bytes of argv, NULs included")        \
 	X(PROC_ARGS_TRUNCATED, "proc.args_truncated", FT_BOOL, FAM_SUBJECT, "argv was cut")        \
+	X(PROC_ARGS_TAIL, "proc.args_tail", FT_STRLIST, FAM_PROC,                                  \
+	  "last 32 KiB of an argv that was cut; the first word may be half a word")                \
+	X(PROC_ARGS_SHA256, "proc.args_sha256", FT_STR, FAM_PROC,                                  \
+	  "SHA-256 of an argv that was cut, NULs included: of proc.args_hashed bytes of it")       \
+	X(PROC_ARGS_HASHED, "proc.args_hashed", FT_U64, FAM_PROC,                                  \
+	  "bytes hashed: all, or with more than 256 KiB the first 224 and the last 32 KiB")        \
+	X(PROC_ENV, "proc.env", FT_STRLIST, FAM_PROC,                                              \
+	  "names in the environment; NAME=VALUE of those chosen (--watch-env)")                    \
+	X(PROC_ENV_LEN, "proc.env_len", FT_U64, FAM_PROC, "bytes of the environment")              \
+	X(PROC_ENV_TRUNCATED, "proc.env_truncated", FT_BOOL, FAM_PROC,                             \
+	  "the environment was not seen to its end (32 KiB)")                                      \
 	X(PROC_CWD, "proc.cwd", FT_STR, FAM_SUBJECT, "working directory at exec")                  \
 	X(PROC_START, "proc.start", FT_U64, FAM_SUBJECT, "start, ns since boot; with pid unique")  \
 	X(PROC_RUNTIME, "proc.runtime", FT_BOOL, FAM_SUBJECT,                                      \
 	  "Warder's own init in the sandbox, not the payload")                                     \
 	X(PROC_TTY, "proc.tty", FT_STR, FAM_PROC, "controlling terminal")                          \
-	X(PROC_STDIN, "proc.stdin", FT_STR, FAM_PROC, "type of fd 0: tty pipe socket file none")   \
+	X(PROC_STDIN, "proc.stdin", FT_STR, FAM_PROC, "type of fd 0: tty pipe socket file null other none")   \
 	X(PROC_CAPS, "proc.caps", FT_HEX, FAM_PROC, "effective capabilities")                      \
 	X(PROC_CAPS_PERMITTED, "proc.caps_permitted", FT_HEX, FAM_PROC, "permitted capabilities")  \
 	X(PROC_EXE_INO, "proc.exe_ino", FT_U64, FAM_PROC, "inode of the executable")               \
 	X(PROC_EXE_DEV, "proc.exe_dev", FT_STR, FAM_PROC, "device of the executable, major:minor") \
+	X(PROC_EXE_MTIME, "proc.exe_mtime", FT_TIME, FAM_PROC,                                     \
+	  "when the executable's content last changed")                                            \
+	X(PROC_EXE_CTIME, "proc.exe_ctime", FT_TIME, FAM_PROC,                                     \
+	  "when the executable's inode last changed; cannot be set back")                          \
+	X(PROC_EXE_UID, "proc.exe_uid", FT_U64, FAM_PROC, "owner of the executable, on the host")  \
+	X(PROC_EXE_MODE, "proc.exe_mode", FT_U64, FAM_PROC,                                        \
+	  "mode of the executable, decimal: 2048 is the set-user-id bit")                          \
 	X(PROC_MEMFD, "proc.memfd", FT_BOOL, FAM_PROC, "executable is a memfd: fileless")          \
 	X(PROC_DELETED, "proc.deleted", FT_BOOL, FAM_PROC, "executable has no name left")          \
 	X(PROC_DROPPED, "proc.dropped", FT_BOOL, FAM_PROC,                                         \
-	  "executable was written in the sandbox")                                                 \
+	  "executable was written in the sandbox or lies in an overlay's upper layer")                                                 \
 	X(PROC_SETUID, "proc.setuid", FT_BOOL, FAM_PROC, "exec raised privilege (secureexec)")     \
 	X(PROC_PEXE, "proc.pexe", FT_STR, FAM_SUBJECT, "executable of the parent")                 \
 	X(PROC_PCOMM, "proc.pcomm", FT_STR, FAM_SUBJECT, "task name of the parent")                \
 	X(PROC_PARGS, "proc.pargs", FT_STRLIST, FAM_PROC, "argument vector of the parent")         \
 	X(PROC_ANCESTORS, "proc.ancestors", FT_ANCESTORS, FAM_SUBJECT,                             \
 	  "parent first, to the sandbox's pid 1")                                                  \
+	X(EXEC_PATH, "exec.path", FT_STR, FAM_PROC,                                                \
+	  "exec that failed: program asked for; proc.* is who asked")                              \
+	X(EXEC_TRIES, "exec.tries", FT_U64, FAM_PROC,                                              \
+	  "exec that failed: names tried in a row for it (PATH search)")                           \
 	X(CHILD_PID, "child.pid", FT_U64, FAM_PROC, "pid of the new process on the host")          \
 	X(CHILD_NSPID, "child.nspid", FT_U64, FAM_PROC, "pid of the new process in the sandbox")   \
 	X(CHILD_START, "child.start", FT_U64, FAM_PROC, "start of the new process, ns since boot") \

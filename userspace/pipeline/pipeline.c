@@ -77,6 +77,7 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 		.pids_limit = opt->pids_limit,
 		.resolvers = opt->resolvers,
 		.resolvers_n = opt->resolvers_n,
+		.env_values = opt->env_values,
 		.real_offset_ns = opt->real_offset_ns,
 	};
 	struct session *s;

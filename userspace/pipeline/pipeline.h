@@ -25,6 +25,7 @@ struct session_options {
 	uint64_t memory_limit, pids_limit;
 	const struct ip_addr *resolvers; /* whose DNS answers name addresses; n == 0: anybody's */
 	size_t resolvers_n;
+	const char *env_values; /* see enrich_session */
 	int64_t real_offset_ns;
 	struct action_target target; /* borrowed descriptors */
 	struct journal *journal;     /* borrowed; NULL = events are judged but not kept */

@@ -307,6 +307,7 @@ static int start_engine(struct run *run, struct err *err)
 				.pids_limit = spec->limits.pids,
 				.resolvers = run->resolvers,
 				.resolvers_n = run->resolvers_n,
+				.env_values = run->opt->env_values,
 				.real_offset_ns = (int64_t)(clock_real_ns() - clock_boot_ns()),
 				.target =
 					{

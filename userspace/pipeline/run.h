@@ -28,6 +28,7 @@ struct run_options {
 	enum run_sign sign;
 	uint64_t output_max; /* bytes of stdout and of stderr each that are passed on; 0 = all */
 	bool output_kill;    /* more than that ends the sandbox */
+	const char *env_values; /* comma-separated names whose values are kept; NULL = none */
 };
 
 struct run_result {

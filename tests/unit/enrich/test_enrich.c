@@ -78,6 +78,39 @@ static bool knows(struct fixture *f, uint32_t sandbox, uint64_t pid)
 	return event_has(ev, F_PROC_EXE);
 }
 
+static void values_in_the_environment_are_cut_off(void **state)
+{
+	static const char *const whole[] = { "PATH=/bin", "API_KEY=s3cret", "LD_PRELOAD=/x.so",
+					     "API",	  "LD=1",	    "=odd",
+					     "LANG=" };
+	static const char *const kept[] = { "PATH", "API_KEY", "LD_PRELOAD=/x.so", "API", "LD",
+					    "",	    "LANG=" };
+	struct fixture *f = *state;
+	struct enrich_session s = {
+		.sandbox_id = 1, .session = "S", .name = "n", .env_values = "LD_*,LANG"
+	};
+	struct event *ev;
+	struct str *v;
+
+	assert_int_equal(enrich_session_add(f->enrich, &s), 0);
+	ev = start(f, WIRE_EXEC, 1, 7);
+	v = arena_alloc(&f->arena, sizeof(*v) * 7);
+	for (size_t i = 0; i < 7; i++)
+		v[i] = str_from(whole[i]);
+	event_set_list(ev, F_PROC_ENV, v, 7);
+	assert_int_equal(enrich_apply(f->enrich, ev), 0);
+	for (size_t i = 0; i < 7; i++)
+		assert_true(str_eqz(ev->v[F_PROC_ENV].list.v[i], kept[i]));
+	/* nobody chose anything: names only */
+	assert_int_equal(add_session(f, 2), 0);
+	ev = start(f, WIRE_EXEC, 2, 7);
+	v = arena_alloc(&f->arena, sizeof(*v));
+	v[0] = str_from(whole[2]);
+	event_set_list(ev, F_PROC_ENV, v, 1);
+	assert_int_equal(enrich_apply(f->enrich, ev), 0);
+	assert_true(str_eqz(ev->v[F_PROC_ENV].list.v[0], "LD_PRELOAD"));
+}
+
 static void sessions_come_and_go(void **state)
 {
 	struct fixture *f = *state;
@@ -243,6 +276,7 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(values_in_the_environment_are_cut_off),
 		TEST(sessions_come_and_go),
 		TEST(a_live_sandbox_is_never_forgotten_for_another),
 		TEST(sandboxes_do_not_see_each_other),

@@ -180,6 +180,73 @@ static void long_argv_comes_in_chunks(void **state)
 	free(argv);
 }
 
+/* Longer than is kept: head, tail and a hash of what was sent. The hashes are Python's hashlib's. */
+static void argv_beyond_the_cap(void **state)
+{
+	static const char
+		of_200k[] = "9f0cded48c5938cf7f0cacd3ef8d4340871377fc83308b0b28a66e1f70c5d654",
+		of_400k[] = "b552e2092459c740f3d617ae231406d89df19039c38d163bca047db446a817c3";
+	struct fixture *f = *state;
+	size_t total = 200 << 10, head = 96 << 10, tail_n = 32 << 10;
+	char *argv = malloc(400 << 10);
+	const union field_value *v = f->ev.v;
+
+	for (size_t i = 0; i < 400 << 10; i++)
+		argv[i] = (char)(i % 100 == 99 ? 0 : 'a' + i % 26);
+	for (size_t at = 1000; at < total; at += 16000)
+		feed_chunk(f, argv, at, total - at < 16000 ? total - at : 16000);
+	feed_exec(f, argv, 1000, total);
+	assert_true(event_has(&f->ev, F_PROC_ARGS_TRUNCATED));
+	assert_int_equal(v[F_PROC_ARGS].list.n, (head + 99) / 100);
+	assert_memory_equal(v[F_PROC_ARGS].list.v[982].p, argv + 98200, 100);
+	assert_memory_equal(v[F_PROC_ARGS_TAIL].list.v[0].p, argv + total - tail_n, 20);
+	assert_string_equal(v[F_PROC_ARGS_SHA256].s.p, of_200k);
+	assert_int_equal(v[F_PROC_ARGS_HASHED].u, total);
+	assert_int_equal(v[F_PROC_ARGS_LEN].u, total);
+
+	/* beyond what is sent: the middle is not there, the hash says how much it covers */
+	total = 400 << 10;
+	for (size_t at = 1000; at < 224 << 10; at += 16000)
+		feed_chunk(f, argv, at, (224 << 10) - at < 16000 ? (224 << 10) - at : 16000);
+	feed_chunk(f, argv, total - tail_n, 16384);
+	feed_chunk(f, argv, total - 16384, 16384);
+	feed_exec(f, argv, 1000, total);
+	assert_string_equal(v[F_PROC_ARGS_SHA256].s.p, of_400k);
+	assert_int_equal(v[F_PROC_ARGS_HASHED].u, 256 << 10);
+	assert_memory_equal(v[F_PROC_ARGS_TAIL].list.v[0].p, argv + total - tail_n, 20);
+	assert_int_equal(decoder_stats(f->decoder)->chunks_lost, 0);
+
+	/* a piece of the end is lost: no hash and no tail rather than wrong ones */
+	for (size_t at = 1000; at < 224 << 10; at += 16000)
+		feed_chunk(f, argv, at, (224 << 10) - at < 16000 ? (224 << 10) - at : 16000);
+	feed_chunk(f, argv, total - 16384, 16384);
+	feed_exec(f, argv, 1000, total);
+	assert_int_equal(v[F_PROC_ARGS].list.n, (head + 99) / 100);
+	assert_false(event_has(&f->ev, F_PROC_ARGS_TAIL));
+	assert_false(event_has(&f->ev, F_PROC_ARGS_SHA256));
+	assert_int_equal(decoder_stats(f->decoder)->chunks_lost, 1);
+	free(argv);
+}
+
+static void failed_exec_is_the_callers(void **state)
+{
+	struct fixture *f = *state;
+	struct wire_exec *w = start(f, WIRE_EXEC, sizeof(*w));
+
+	w->h.ret = -2;
+	w->tries = 3;
+	w->exe = tailz(f, "../bin/none");
+	w->cwd = tailz(f, "/home/a");
+	assert_int_equal(feed(f), 1);
+	assert_string_equal(f->ev.v[F_EXEC_PATH].s.p, "/home/bin/none");
+	assert_int_equal(f->ev.v[F_EXEC_TRIES].u, 3);
+	assert_string_equal(f->ev.v[F_OUTCOME].s.p, "failure");
+	assert_string_equal(f->ev.v[F_ERRNO].s.p, "ENOENT");
+	assert_false(event_has(&f->ev, F_PROC_EXE));
+	assert_false(event_has(&f->ev, F_PROC_ARGS));
+	assert_false(event_has(&f->ev, F_PROC_RUID));
+}
+
 static void chunks_that_nobody_asks_for_are_bounded(void **state)
 {
 	struct fixture *f = *state;
@@ -429,6 +496,8 @@ int main(void)
 		TEST(exec_becomes_json),
 		TEST(bytes_that_are_not_utf8_stay_recoverable),
 		TEST(long_argv_comes_in_chunks),
+		TEST(argv_beyond_the_cap),
+		TEST(failed_exec_is_the_callers),
 		TEST(chunks_that_nobody_asks_for_are_bounded),
 		TEST(paths_are_joined_and_the_raw_one_kept),
 		TEST(records_that_lie_are_counted),
