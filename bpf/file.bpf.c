@@ -44,17 +44,17 @@ static __always_inline void file_ids(struct wire_file *r, struct file *f)
 		r->h.flags |= WIRE_F_DELETED;
 }
 
+static __always_inline bool is_relative(struct scratch *s, struct wire_str path)
+{
+	return path.len && s->rec[path.off & 0x3fff] != '/';
+}
+
 /* Names that a caller gave: absolute, or with the directory they start from. */
 static __always_inline void rec_name(struct scratch *s, int dirfd, __u64 uptr,
 				     struct wire_str *base, struct wire_str *path)
 {
-	char first = 0;
-
 	*path = rec_user_str(s, uptr);
-	if (!path->len)
-		return;
-	bpf_probe_read_kernel(&first, 1, s->rec + (path->off & 0x3fff));
-	if (first != '/')
+	if (is_relative(s, *path))
 		*base = unpack(rec_base_packed(s, dirfd));
 }
 
@@ -167,6 +167,8 @@ static __always_inline void remember_made(struct task_state *st, const struct wi
 	struct made_key key = { .ino = r->ino, .dev = r->dev, .sandbox = st->sandbox };
 	__u8 one = 1;
 
+	if (bpf_map_lookup_elem(&made, &key)) /* an update takes a new element even then */
+		return;
 	if (bpf_map_update_elem(&made, &key, &one, BPF_ANY))
 		count_fail(FAIL_STASH);
 }
@@ -308,9 +310,9 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 {
 	const struct call *c = &calls[nr & (CALLS_MAX - 1)];
 	struct wire_file *r;
+	int dirfd = AT_FDCWD, dirfd2;
 	struct file *f;
 	__u32 set;
-	int dirfd;
 
 	r = rec_begin(s, struct wire_file);
 	header(&r->h, st, c->what);
@@ -321,7 +323,8 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 	r->fd = -1;
 	r->op = c->op;
 	if (c->path >= 0) {
-		dirfd = c->dir >= 0 ? (int)s->args[c->dir & 7] : AT_FDCWD;
+		if (c->dir >= 0)
+			dirfd = s->args[c->dir & 7];
 		rec_name(s, dirfd, s->args[c->path & 7], &r->base, &r->path);
 	} else {
 		r->fd = s->args[c->dir & 7];
@@ -333,12 +336,12 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 	}
 	file_extra(s, r, c);
 	if (c->path2 >= 0) {
-		if (c->what == WIRE_FILE_ATTR || c->op == 2) { /* attribute name, symlink text */
-			r->path2 = rec_user_str(s, s->args[c->path2 & 7]);
-		} else {
-			dirfd = c->dir2 >= 0 ? (int)s->args[c->dir2 & 7] : AT_FDCWD;
-			rec_name(s, dirfd, s->args[c->path2 & 7], &r->base2, &r->path2);
-		}
+		dirfd2 = c->dir2 >= 0 ? (int)s->args[c->dir2 & 7] : AT_FDCWD;
+		r->path2 = rec_user_str(s, s->args[c->path2 & 7]);
+		if (c->what != WIRE_FILE_ATTR && c->op != 2 && /* attribute name, symlink text */
+		    is_relative(s, r->path2))
+			r->base2 = r->base.len && dirfd2 == dirfd ? r->base : /* the same bytes */
+					   unpack(rec_base_packed(s, dirfd2));
 	}
 	set = enforce_set_of(st);
 	if (set)

@@ -25,6 +25,33 @@ static __always_inline struct cgroup *cgroup_up(struct cgroup *cg)
 	return (struct cgroup *)((char *)css - bpf_core_field_offset(struct cgroup, self));
 }
 
+/* Three neighbours in one read; where a kernel has put them elsewhere, one by one. */
+static __always_inline int read_mount(struct mount_part *to, struct mount *m)
+{
+	const __u32 at = bpf_core_field_offset(struct mount, mnt_parent);
+
+	if (bpf_core_field_offset(struct mount, mnt_mountpoint) == at + 8 &&
+	    bpf_core_field_offset(struct mount, mnt.mnt_root) == at + 16)
+		return bpf_probe_read_kernel(to, sizeof(*to), (char *)m + at);
+	to->parent = (__u64)BPF_CORE_READ(m, mnt_parent);
+	to->mountpoint = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
+	to->root = (__u64)BPF_CORE_READ(m, mnt.mnt_root);
+	return 0;
+}
+
+static __always_inline int read_dentry(struct dentry_part *to, struct dentry *d)
+{
+	const __u32 at = bpf_core_field_offset(struct dentry, d_parent);
+
+	if (bpf_core_field_offset(struct dentry, d_name.len) == at + 12 &&
+	    bpf_core_field_offset(struct dentry, d_name.name) == at + 16)
+		return bpf_probe_read_kernel(to, sizeof(*to), (char *)d + at);
+	to->parent = (__u64)BPF_CORE_READ(d, d_parent);
+	to->len = BPF_CORE_READ(d, d_name.len);
+	to->name = (__u64)BPF_CORE_READ(d, d_name.name);
+	return 0;
+}
+
 /* 6.2 (f1a7941243c1) turned rss_stat from atomics into per-CPU counters; `count` of those lags a
  * little behind, which is good enough for a record. */
 struct mm_rss_stat___old {

@@ -67,11 +67,25 @@ struct {
 #define SCRATCHES 3
 #define REC_SIZE  24576
 
+/* Of a mount: neighbours in its structure, in this order. */
+struct mount_part {
+	__u64 parent, mountpoint, root;
+};
+
+/* The same of a dentry. */
+struct dentry_part {
+	__u64 parent;
+	__u32 hash, len; /* of the name */
+	__u64 name;
+};
+
 struct walk {
 	__u64 d, m;	      /* struct dentry *, struct mount *: where we are */
 	__u64 root_d, root_m; /* where to stop */
-	__u32 pos;	      /* in scratch.path: the string begins here */
-	__u32 flags;	      /* WIRE_F_* */
+	struct mount_part mount;
+	struct dentry_part dentry;
+	__u32 pos;   /* in scratch.path: the string begins here */
+	__u32 flags; /* WIRE_F_* */
 };
 
 /* What a handler knows between its steps. In a map value, not on the stack: the verifier then takes

@@ -14,33 +14,31 @@ struct path_ctx {
 	struct scratch *s;
 };
 
-/* One step up. The state lives in the map value: as unknown scalars it keeps the verifier short. */
+/* One step up. The state lives in the map value: as unknown scalars it keeps the verifier short. Helper
+ * calls are what it costs: two a component, one more where a mount is left. */
 static long path_step(__u32 i, struct path_ctx *x)
 {
 	struct scratch *s = x->s;
-	struct dentry *d = (struct dentry *)s->w.d;
-	struct mount *m = (struct mount *)s->w.m;
-	struct dentry *parent;
-	const unsigned char *name;
 	__u32 len, pos;
 
 	if (s->w.d == s->w.root_d && s->w.m == s->w.root_m)
 		return 1;
-	if (d == BPF_CORE_READ(m, mnt.mnt_root)) {
-		struct mount *up = BPF_CORE_READ(m, mnt_parent);
-
-		if (up == m) { /* top of a namespace, or unmounted: never met the task's root */
+	if (s->w.d == s->w.mount.root) {
+		if (s->w.mount.parent ==
+		    s->w.m) { /* top of a namespace, or unmounted: never met the task's root */
 			s->w.flags |= WIRE_F_UNREACH;
 			return 1;
 		}
-		s->w.d = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
-		s->w.m = (__u64)up;
+		s->w.d = s->w.mount.mountpoint;
+		s->w.m = s->w.mount.parent;
+		if (read_mount(&s->w.mount, (struct mount *)s->w.m))
+			goto fault;
 		return 0;
 	}
 
-	parent = BPF_CORE_READ(d, d_parent);
-	len = BPF_CORE_READ(d, d_name.len);
-	name = BPF_CORE_READ(d, d_name.name);
+	if (read_dentry(&s->w.dentry, (struct dentry *)s->w.d))
+		goto fault;
+	len = s->w.dentry.len;
 	pos = s->w.pos;
 	if (len > 255)
 		len = 255;
@@ -49,12 +47,10 @@ static long path_step(__u32 i, struct path_ctx *x)
 		return 1;
 	}
 	pos -= len;
-	if (bpf_probe_read_kernel(s->path + (pos & (WIRE_PATH_MAX - 1)), len & 255, name)) {
-		count_fail(FAIL_READ_PATH);
-		s->w.flags |= WIRE_F_TRUNC;
-		return 1;
-	}
-	if (parent == d) { /* memfd, pipe, socket: a bare name */
+	if (bpf_probe_read_kernel(s->path + (pos & (WIRE_PATH_MAX - 1)), len & 255,
+				  (void *)s->w.dentry.name))
+		goto fault;
+	if (s->w.dentry.parent == s->w.d) { /* memfd, pipe, socket: a bare name */
 		s->w.flags |= WIRE_F_PSEUDO;
 		s->w.pos = pos;
 		return 1;
@@ -62,8 +58,12 @@ static long path_step(__u32 i, struct path_ctx *x)
 	pos--;
 	s->path[pos & (WIRE_PATH_MAX - 1)] = '/';
 	s->w.pos = pos;
-	s->w.d = (__u64)parent;
+	s->w.d = s->w.dentry.parent;
 	return 0;
+fault:
+	count_fail(FAIL_READ_PATH);
+	s->w.flags |= WIRE_F_TRUNC;
+	return 1;
 }
 
 /* Build the path of (dentry, vfsmount) in s->path from s->w.pos to WIRE_PATH_MAX. */
@@ -77,10 +77,12 @@ static __always_inline int path_walk(struct scratch *s, __u64 dentry, __u64 vfsm
 		return 0;
 	s->w.d = dentry;
 	s->w.m = vfsmount - off;
-	s->w.root_d = (__u64)BPF_CORE_READ(t, fs, root.dentry);
-	s->w.root_m = (__u64)BPF_CORE_READ(t, fs, root.mnt) - off;
+	s->w.root_d = (__u64)t->fs->root.dentry;
+	s->w.root_m = (__u64)t->fs->root.mnt - off;
 	s->w.pos = WIRE_PATH_MAX;
 	s->w.flags = 0;
+	if (read_mount(&s->w.mount, (struct mount *)s->w.m))
+		return 0;
 	bpf_loop(PATH_STEPS, path_step, &x, 0);
 	if (s->w.pos == WIRE_PATH_MAX) {
 		s->w.pos = WIRE_PATH_MAX - 1;
@@ -133,15 +135,22 @@ static __always_inline struct wire_str rec_file_path(struct scratch *s, struct f
 /* The open file behind a descriptor of the current task, or NULL. */
 static __always_inline struct file *fd_file(struct task_struct *t, __u32 fd)
 {
-	struct fdtable *fdt = BPF_CORE_READ(t, files, fdt);
-	struct file **table;
+	struct fdtable *fdt = t->files->fdt;
 	struct file *f = NULL;
 
-	if (!fdt || fd >= BPF_CORE_READ(fdt, max_fds))
-		return NULL;
-	table = BPF_CORE_READ(fdt, fd);
-	bpf_probe_read_kernel(&f, sizeof(f), table + fd);
+	if (fd < fdt->max_fds)
+		bpf_probe_read_kernel(&f, sizeof(f), fdt->fd + fd);
 	return f;
+}
+
+/* A pointer that was loaded directly, as an argument for a global function: by way of a map value the
+ * verifier forgets what it pointed to. */
+static __always_inline __u64 to_number(struct scratch *s, const void *p)
+{
+	volatile __u64 *way = &s->w.d;
+
+	*way = (__u64)p;
+	return *way;
 }
 
 /* Append the directory that a relative path starts from. */
@@ -153,8 +162,8 @@ GLOBAL int rec_base_packed(struct scratch *s, int dirfd)
 	if (!s)
 		return 0;
 	if (dirfd == AT_FDCWD)
-		return rec_path_packed(s, (__u64)BPF_CORE_READ(t, fs, pwd.dentry),
-				       (__u64)BPF_CORE_READ(t, fs, pwd.mnt));
+		return rec_path_packed(s, to_number(s, t->fs->pwd.dentry),
+				       to_number(s, t->fs->pwd.mnt));
 	f = fd_file(t, dirfd);
 	if (!f)
 		return 0;

@@ -101,19 +101,19 @@ static __always_inline struct task_state *task_state(struct task_struct *t)
 static __always_inline void header_of(struct wire_hdr *h, struct task_struct *t,
 				      struct task_state *st, __u16 kind)
 {
-	const struct cred *cred = BPF_CORE_READ(t, cred);
+	const struct cred *cred = t->cred;
 
 	if (!st->start)
 		state_fill(st, t);
 	h->kind = kind;
 	h->start = st->start;
-	h->cgid = task_cgid(t);
+	h->cgid = t->cgroups->dfl_cgrp->kn->id;
 	h->sandbox = st->sandbox;
 	h->tgid = t->tgid;
 	h->tid = t->pid;
-	h->ppid = BPF_CORE_READ(t, real_parent, tgid);
-	h->uid = BPF_CORE_READ(cred, euid.val);
-	h->gid = BPF_CORE_READ(cred, egid.val);
+	h->ppid = t->real_parent->tgid;
+	h->uid = cred->euid.val;
+	h->gid = cred->egid.val;
 	h->nspid = st->nspid;
 	h->nr = WIRE_NR_NONE;
 	h->vantage = WIRE_V_KERNEL;

@@ -89,6 +89,8 @@ static void run_engine(struct capture *c, const char *bundle)
 		.rules = rules,
 		.bundle = bundle,
 		.cursor_dirfd = -1,
+		.keys_dirfd = -1,
+		.status_dirfd = -1,
 		.session = { .sandbox_id = SANDBOX_ID,
 			     .session = ulid,
 			     .name = "watched",
