@@ -11,7 +11,6 @@
 #define S_IFMT		  0170000
 #define S_IFBLK		  0060000
 #define S_IFCHR		  0020000
-#define NETLINK_NETFILTER 12
 
 /* Which uses of a call are no sign of anything. */
 static __always_inline bool is_harmless(const struct call *c, __u32 nr, const __u64 *a, long ret)
@@ -39,21 +38,6 @@ static __always_inline bool is_harmless(const struct call *c, __u32 nr, const __
 	case WIRE_ESCAPE_MKNOD:
 		w = a[nr == 259 ? 2 : 1] & S_IFMT;
 		return w != S_IFBLK && w != S_IFCHR;
-	case WIRE_ESCAPE_SOCKET_FAMILY:
-		switch ((__u32)a[0]) {
-		case 15: /* KEY */
-		case 17: /* PACKET */
-		case 21: /* RDS */
-		case 29: /* CAN */
-		case 30: /* TIPC */
-		case 38: /* ALG */
-		case 40: /* VSOCK */
-		case 44: /* XDP */
-			return false;
-		case 16:
-			return a[2] != NETLINK_NETFILTER;
-		}
-		return true;
 	}
 	return false;
 }

@@ -1,37 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* Connections: connect with its outcome, listen, accept, the end of TCP connections with their bytes,
- * and UDP datagrams to an address of their own.
+/* Sockets: made (if refused or raw), bound, connected with its outcome, listening, accepting, and
+ * datagrams to an address of their own. Ends of flows: flow.bpf.c.
  *
  * cgroup/connect4+6 see the kernel's copy of the address, before the act; sys_exit knows the outcome.
  * A non-blocking connect is told at once as pending (-EINPROGRESS) and again when
  * inet_sock_set_state decides it; so is one without a sys_exit of its own (io_uring, MSG_FASTOPEN), by
- * the cgroup program and without the second record. Misses: sockets made outside the sandbox are in no cgroup program (sys_exit still sees their connect). */
+ * the cgroup program. Misses: sockets made outside the sandbox are in no cgroup program (sys_exit
+ * still sees what is called on them, by the caller's copy of the address). */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
+#include "bpf/lib/sock.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/calls.bpf.h"
 
 #define PF_IO_WORKER	  0x00000010
 #define PF_KTHREAD	  0x00200000
 #define NR_IO_URING_ENTER 426
-#define AF_UNIX		  1
-#define AF_INET		  2
-#define AF_INET6	  10
+#define NETLINK_NETFILTER 12
 #define EPERM		  1
-#define EINPROGRESS	  115
-#define EALREADY	  114
-#define EISCONN		  106
 #define EINTR		  4
-#define TCP_ESTABLISHED	  1
-#define TCP_SYN_SENT	  2
-#define TCP_CLOSE	  7
-#define IPPROTO_TCP	  6
+#define EAGAIN		  11
+#define EACCES		  13
+#define EAFNOSUPPORT	  97
+#define EISCONN		  106
+#define EALREADY	  114
+#define ERESTARTSYS	  512
 #define S_IFMT		  0170000
 #define S_IFSOCK	  0140000
-#define DNS_PORT	  53
-#define SEND_EVERY_NS	  1000000000ull
-#define ntohs(x)	  __builtin_bswap16(x)
 
 /* ---- before the act: the kernel's copy of the address ---- */
 
@@ -48,46 +44,61 @@ static __always_inline bool in_connect(void)
 	return nr == (t->thread_info.status & TS_COMPAT ? 362 : 42);
 }
 
-static __always_inline void send_attempt(const struct owner *o, const struct peer *p, __u8 type,
-					 __u8 proto)
+static __always_inline bool by_uring(void)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
-	struct wire_net r = {};
 
-	header_of_owner(&r.h, o, WIRE_NET_CONNECT);
-	if (t->flags & PF_IO_WORKER || BPF_CORE_READ(regs, orig_ax) == NR_IO_URING_ENTER)
-		r.h.flags = WIRE_F_IOURING;
-	r.h.ret = -EINPROGRESS;
-	r.cookie = p->cookie;
-	r.family = p->family;
-	r.type = type;
-	r.proto = proto;
-	r.dport = p->port;
-	__builtin_memcpy(r.daddr, p->addr, sizeof(r.daddr));
-	enforce_mark_cgroup(&r.h, p->verdict);
-	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
+	return t->flags & PF_IO_WORKER || BPF_CORE_READ(regs, orig_ax) == NR_IO_URING_ENTER;
+}
+
+static __always_inline void send_attempt(const struct owner *o, const struct peer *p,
+					 struct bpf_sock_addr *ctx)
+{
+	struct flow f = {};
+
+	header_of_owner(&f.r.h, o, WIRE_NET_CONNECT);
+	if (by_uring())
+		f.r.h.flags = WIRE_F_IOURING;
+	f.r.h.ret = -EINPROGRESS;
+	f.r.cookie = p->cookie;
+	f.r.family = p->family;
+	f.r.type = ctx->type;
+	f.r.proto = ctx->protocol;
+	f.r.dport = p->port;
+	__builtin_memcpy(f.r.daddr, p->addr, sizeof(f.r.daddr));
+	if (ctx->type == SOCK_STREAM && !enforce_denies(p->verdict) &&
+	    bpf_map_update_elem(&flows, &p->cookie, &f, BPF_ANY))
+		count_fail(FAIL_STASH);
+	enforce_mark_cgroup(&f.r.h, p->verdict);
+	emit_wake(&f.r, sizeof(f.r), 0, WIRE_RING_BULK, true);
 }
 
 /* Returns what the program does: 0 = refused. */
-static __always_inline int remember(__u64 cookie, __u16 family, const __u8 *addr, __u16 port,
-				    __u8 type, __u8 proto)
+static __always_inline int remember(struct bpf_sock_addr *ctx, __u16 family, const __u8 *addr)
 {
 	__u64 tid = bpf_get_current_pid_tgid();
-	struct peer p = { .cookie = cookie, .family = family, .port = port };
+	struct peer p = { .cookie = bpf_get_socket_cookie(ctx),
+			  .family = family,
+			  .port = ntohs((__u16)ctx->user_port) };
+	struct sock_state *st = NULL;
 	struct owner o = {};
+	bool called = in_connect();
 
 	__builtin_memcpy(p.addr, addr, sizeof(p.addr));
-	p.verdict = enforce_here(WIRE_NET_CONNECT, family, addr, port);
-	if (!in_connect()) {
-		if (owner_of_current(&o))
-			send_attempt(&o, &p, type, proto);
-		return !enforce_denies(p.verdict);
-	}
-	if (bpf_map_update_elem(&connecting, &tid, &p, BPF_ANY))
+	p.verdict = enforce_here(WIRE_NET_CONNECT, family, addr, p.port);
+	if (called && bpf_map_update_elem(&connecting, &tid, &p, BPF_ANY))
 		count_fail(FAIL_STASH);
-	if (port == DNS_PORT && owner_of_current(&o))
-		bpf_map_update_elem(&resolvers, &cookie, &o, BPF_ANY);
+	if (ctx->type != SOCK_STREAM)
+		st = bpf_sk_storage_get(&socks, ctx->sk, 0, 0);
+	if ((called && !st) || !owner_of_current(&o))
+		return !enforce_denies(p.verdict);
+	if (st) {
+		__builtin_memcpy(&st->who, &o, sizeof(o));
+		sock_target(st, family, addr, p.port, 0);
+	}
+	if (!called)
+		send_attempt(&o, &p, ctx);
 	return !enforce_denies(p.verdict);
 }
 
@@ -106,84 +117,115 @@ static __always_inline void addr6(__u8 *addr, struct bpf_sock_addr *ctx)
 SEC("cgroup/connect4")
 int on_connect4(struct bpf_sock_addr *ctx)
 {
-	__u8 addr[16] = {};
+	__u8 addr[16] __attribute__((aligned(8))) = {};
 
 	addr4(addr, ctx->user_ip4);
-	return remember(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port),
-			ctx->type, ctx->protocol);
+	return remember(ctx, AF_INET, addr);
 }
 
 SEC("cgroup/connect6")
 int on_connect6(struct bpf_sock_addr *ctx)
 {
-	__u8 addr[16];
+	__u8 addr[16] __attribute__((aligned(8)));
 
 	addr6(addr, ctx);
-	return remember(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port),
-			ctx->type, ctx->protocol);
+	return remember(ctx, AF_INET6, addr);
 }
 
 /* ---- UDP to an address given with the datagram: once a second for each target ---- */
 
-static __always_inline int sent(__u64 cookie, __u16 family, const __u8 *addr, __u16 port, __u8 type,
-				__u8 proto)
+static __always_inline void send_datagram(struct bpf_sock_addr *ctx, const struct owner *o,
+					  const struct send_key *key, __u16 family, __u32 count,
+					  int verdict)
 {
-	struct send_key key = { .cookie = cookie, .port = port };
-	struct send_state *seen, now = {};
-	struct owner o = {};
 	struct wire_net r = {};
-	__u64 ts = bpf_ktime_get_boot_ns();
-	int verdict;
 
+	header_of_owner(&r.h, o, WIRE_NET_SEND);
+	if (by_uring())
+		r.h.flags = WIRE_F_IOURING;
+	r.cookie = key->cookie;
+	r.family = family;
+	r.type = ctx->type;
+	r.proto = ctx->protocol;
+	r.dport = key->port;
+	r.count = count;
+	__builtin_memcpy(r.daddr, key->addr, sizeof(r.daddr));
+	enforce_mark_cgroup(&r.h, verdict);
+	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
+}
+
+/* The target told last gives way to another: what was merged since then is kept under its key. */
+static __always_inline void keep_count(struct sock_state *st, __u64 cookie)
+{
+	struct send_key key = { .cookie = cookie, .port = st->port };
+	struct send_state *s;
+
+	if (!st->count)
+		return;
+	__builtin_memcpy(key.addr, st->addr, sizeof(key.addr));
+	s = bpf_map_lookup_elem(&sends, &key);
+	if (s)
+		__sync_fetch_and_add(&s->count, st->count);
+}
+
+static __always_inline int sent(struct bpf_sock_addr *ctx, __u16 family, const __u8 *addr)
+{
+	struct send_key key = { .port = ntohs((__u16)ctx->user_port) };
+	struct sock_state *st = bpf_sk_storage_get(&socks, ctx->sk, 0, 0);
+	__u64 now = bpf_ktime_get_boot_ns();
+	struct send_state *seen, told = { .told_ts = now };
+	int verdict = enforce_here(WIRE_NET_SEND, family, addr, key.port);
+	bool may_merge = key.port != DNS_PORT && !enforce_kills(verdict);
+	struct owner o = {};
+	__u32 count = 1;
+
+	if (st && may_merge && is_merged(st, addr, key.port, now))
+		return !enforce_denies(verdict);
+	key.cookie = bpf_get_socket_cookie(ctx);
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
-	verdict = enforce_here(WIRE_NET_SEND, family, addr, port);
 	seen = bpf_map_lookup_elem(&sends, &key);
-	if (seen && ts - seen->told_ts < SEND_EVERY_NS && !enforce_kills(verdict)) {
+	if (seen && may_merge && now - seen->told_ts < SEND_EVERY_NS) {
 		__sync_fetch_and_add(&seen->count, 1);
 		return !enforce_denies(verdict);
 	}
 	if (!owner_of_current(&o))
 		return !enforce_denies(verdict);
-	if (port == DNS_PORT && !verdict) /* the packet itself is told */
-		bpf_map_update_elem(&resolvers, &cookie, &o, BPF_ANY);
-	else {
-		header_of_owner(&r.h, &o, WIRE_NET_SEND);
-		r.cookie = cookie;
-		r.family = family;
-		r.type = type;
-		r.proto = proto;
-		r.dport = port;
-		r.count = seen ? seen->count + 1 : 1;
-		__builtin_memcpy(r.daddr, addr, sizeof(r.daddr));
-		enforce_mark_cgroup(&r.h, verdict);
-		emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
+	if (seen)
+		count += seen->count;
+	if (st) {
+		__builtin_memcpy(&st->who, &o, sizeof(o));
+		if (st->port == key.port && same_addr(st->addr, addr))
+			count += st->count;
+		else
+			keep_count(st, key.cookie);
+		sock_target(st, family, addr, key.port, now);
 	}
-	now.told_ts = ts;
-	bpf_map_update_elem(&sends, &key, &now, BPF_ANY);
+	if (key.port == DNS_PORT && !verdict) /* the packet itself is told */
+		return 1;
+	send_datagram(ctx, &o, &key, family, count, verdict);
+	bpf_map_update_elem(&sends, &key, &told, BPF_ANY);
 	return !enforce_denies(verdict);
 }
 
 SEC("cgroup/sendmsg4")
 int on_sendmsg4(struct bpf_sock_addr *ctx)
 {
-	__u8 addr[16] = {};
+	__u8 addr[16] __attribute__((aligned(8))) = {};
 
 	addr4(addr, ctx->user_ip4);
-	return sent(bpf_get_socket_cookie(ctx), AF_INET, addr, ntohs((__u16)ctx->user_port),
-		    ctx->type, ctx->protocol);
+	return sent(ctx, AF_INET, addr);
 }
 
 SEC("cgroup/sendmsg6")
 int on_sendmsg6(struct bpf_sock_addr *ctx)
 {
-	__u8 addr[16];
+	__u8 addr[16] __attribute__((aligned(8)));
 
 	addr6(addr, ctx);
-	return sent(bpf_get_socket_cookie(ctx), AF_INET6, addr, ntohs((__u16)ctx->user_port),
-		    ctx->type, ctx->protocol);
+	return sent(ctx, AF_INET6, addr);
 }
 
-/* ---- the outcome ---- */
+/* ---- addresses ---- */
 
 static __always_inline struct socket *file_socket(struct file *f)
 {
@@ -194,26 +236,10 @@ static __always_inline struct socket *file_socket(struct file *f)
 	return BPF_CORE_READ(f, private_data);
 }
 
-/* The socket's own end, and with `peer` the other one. */
-static __always_inline void sock_addrs(struct wire_net *r, struct sock *sk, bool peer)
+/* What the caller said, where no kernel object has it. With `own` it is the socket's own address. */
+static __always_inline bool user_addr(struct scratch *s, struct wire_net *r, __u64 uptr, bool own)
 {
-	r->sport = BPF_CORE_READ(sk, __sk_common.skc_num);
-	if (peer)
-		r->dport = ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
-	if (r->family == AF_INET) {
-		bpf_core_read(r->saddr, 4, &sk->__sk_common.skc_rcv_saddr);
-		if (peer)
-			bpf_core_read(r->daddr, 4, &sk->__sk_common.skc_daddr);
-	} else {
-		bpf_core_read(r->saddr, 16, &sk->__sk_common.skc_v6_rcv_saddr);
-		if (peer)
-			bpf_core_read(r->daddr, 16, &sk->__sk_common.skc_v6_daddr);
-	}
-}
-
-/* What the caller said, for a connect that never came to the cgroup program. */
-static __always_inline bool user_addr(struct scratch *s, struct wire_net *r, __u64 uptr)
-{
+	__u8 *addr = own ? r->saddr : r->daddr;
 	struct {
 		__u16 family;
 		__u16 port;
@@ -228,31 +254,82 @@ static __always_inline bool user_addr(struct scratch *s, struct wire_net *r, __u
 	}
 	if (sa.family != r->family)
 		return false;
-	r->dport = ntohs(sa.port);
+	if (own)
+		r->sport = ntohs(sa.port);
+	else
+		r->dport = ntohs(sa.port);
 	if (sa.family == AF_INET)
-		__builtin_memcpy(r->daddr, &sa.ip_or_flow, 4);
-	else if (bpf_probe_read_user(r->daddr, 16, (void *)(uptr + 8)))
+		__builtin_memcpy(addr, &sa.ip_or_flow, 4);
+	else if (bpf_probe_read_user(addr, 16, (void *)(uptr + 8)))
 		s->flags |= WIRE_F_READ_FAULT;
 	return true;
 }
 
-/* Path of a unix socket: of the listener that was reached, else what the caller said. */
-GLOBAL int unix_path(struct scratch *s, __u64 sock, int ret)
+/* vsock sockets live in a module, whose types we don't have: what the caller said. */
+static __always_inline void vsock_addr(struct scratch *s, struct wire_net *r, __u64 uptr, bool own)
 {
-	struct unix_sock *peer = NULL, *own = (struct unix_sock *)sock;
+	struct {
+		__u16 family;
+		__u16 reserved;
+		__u32 port;
+		__u32 cid;
+	} sa = {};
+	struct wire_vsock *w = (struct wire_vsock *)(own ? r->saddr : r->daddr);
+
+	s->flags |= WIRE_F_TOCTOU;
+	if (bpf_probe_read_user(&sa, sizeof(sa), (void *)uptr))
+		s->flags |= WIRE_F_READ_FAULT;
+	w->cid = sa.cid;
+	w->port = sa.port;
+}
+
+/* Address of a unix socket as the kernel keeps it: a resolved path, or the abstract name. */
+GLOBAL int unix_name(struct scratch *s, __u64 sock)
+{
+	struct unix_sock *u = (struct unix_sock *)sock;
+	struct dentry *d = BPF_CORE_READ(u, path.dentry);
+	struct unix_address *a;
 	union packed_str p = {};
-	struct dentry *d = NULL;
 	__u32 off, n;
 	char *dst;
 
 	if (!s)
 		return 0;
-	if (ret == 0)
-		peer = (struct unix_sock *)BPF_CORE_READ(own, peer);
-	if (peer)
-		d = BPF_CORE_READ(peer, path.dentry);
 	if (d)
-		return rec_path_packed(s, (__u64)d, (__u64)BPF_CORE_READ(peer, path.mnt));
+		return rec_path_packed(s, (__u64)d, (__u64)BPF_CORE_READ(u, path.mnt));
+	a = BPF_CORE_READ(u, addr);
+	n = a ? BPF_CORE_READ(a, len) : 0;
+	if (n <= 2)
+		return 0;
+	n -= 2;
+	dst = rec_room(s, WIRE_SUN_PATH, &off);
+	if (!dst)
+		return 0;
+	barrier_var(n);
+	if (n > WIRE_SUN_PATH)
+		n = WIRE_SUN_PATH;
+	if (bpf_probe_read_kernel(dst, n,
+				  (char *)a + bpf_core_field_offset(struct unix_address, name) + 2))
+		return 0;
+	p.w.off = off;
+	p.w.len = n;
+	s->len = off + n;
+	return p.v;
+}
+
+/* Address of the end that `u` is, else what the caller said. */
+GLOBAL int unix_path(struct scratch *s, __u64 u)
+{
+	union packed_str p = {};
+	__u32 off, n;
+	char *dst;
+
+	if (!s)
+		return 0;
+	if (u)
+		p.v = unix_name(s, u);
+	if (p.v)
+		return p.v;
 	n = s->args[2];
 	dst = rec_room(s, WIRE_SUN_PATH, &off);
 	if (!dst || n <= 2)
@@ -318,10 +395,18 @@ static __always_inline bool fill_connect(struct scratch *s, struct wire_net *r, 
 					 struct peer *p)
 {
 	if (r->family == AF_UNIX) {
-		r->path = unpack(unix_path(s, (__u64)sk, r->h.ret));
+		__u64 peer = 0;
+
+		if (r->h.ret == 0)
+			peer = (__u64)BPF_CORE_READ((struct unix_sock *)sk, peer);
+		r->path = unpack(unix_path(s, peer));
 		return true;
 	}
-	if (r->h.ret == -EINPROGRESS && r->proto == IPPROTO_TCP)
+	if (r->family == AF_VSOCK)
+		vsock_addr(s, r, s->args[1], false);
+	if (r->family != AF_INET && r->family != AF_INET6)
+		return true;
+	if (r->h.ret == -EINPROGRESS && r->type == SOCK_STREAM)
 		r->h.ret = tcp_outcome(sk, r->h.ret);
 	sock_addrs(r, sk, r->h.ret == 0);
 	if (p) {
@@ -332,22 +417,65 @@ static __always_inline bool fill_connect(struct scratch *s, struct wire_net *r, 
 			enforce_mark(&r->h, p->verdict, true);
 		return true;
 	}
-	return r->h.ret == 0 || user_addr(s, r, s->args[1]);
+	return r->h.ret == 0 || user_addr(s, r, s->args[1], false);
+}
+
+/* bind, listen, accept: the own address is the point. */
+static __always_inline bool fill_own(struct scratch *s, struct wire_net *r, struct sock *sk)
+{
+	bool binds = r->h.kind == WIRE_NET_BIND;
+
+	switch (r->family) {
+	case AF_UNIX:
+		/* Only a bind that failed leaves nothing but the caller's word. */
+		if (binds && r->h.ret)
+			r->path = unpack(unix_path(s, 0));
+		else
+			r->path = unpack(unix_name(s, (__u64)sk));
+		return true;
+	case AF_VSOCK:
+		if (binds)
+			vsock_addr(s, r, s->args[1], true);
+		return true;
+	case AF_INET:
+	case AF_INET6:
+		if (binds && r->h.ret)
+			return user_addr(s, r, s->args[1], true);
+		sock_addrs(r, sk, r->h.kind == WIRE_NET_ACCEPT);
+		return true;
+	}
+	/* Of other families (netlink: each look at the interfaces) only what was refused. */
+	return !binds || r->h.ret;
+}
+
+/* Remember a connection for its end. False: it was told already. */
+static __always_inline bool keep_flow(struct scratch *s, struct sock *sk, bool again)
+{
+	struct flow *f = (struct flow *)s->rec, *was; /* what is behind the record is free */
+	__u64 key = flow_key(f->r.cookie, (__u64)sk);
+
+	was = again ? bpf_map_lookup_elem(&flows, &key) : NULL;
+	if (was && was->r.h.ret == 0)
+		return false;
+	f->sk = (__u64)sk;
+	if (bpf_map_update_elem(&flows, &key, f, BPF_ANY))
+		count_fail(FAIL_STASH);
+	return true;
 }
 
 static __always_inline void send_net(struct scratch *s, struct task_struct *t,
 				     struct task_state *st, __u32 nr, bool compat, long ret)
 {
 	const struct call *c = &calls[nr & (CALLS_MAX - 1)];
+	bool connects = c->what == WIRE_NET_CONNECT, accepts = c->what == WIRE_NET_ACCEPT;
 	__u64 tid = bpf_get_current_pid_tgid();
 	struct peer *p = NULL;
 	struct wire_net *r;
 	struct socket *so;
 	struct sock *sk;
 	struct file *f;
-	__u64 key;
 
-	f = fd_file(t, c->what == WIRE_NET_ACCEPT ? (__u64)ret : s->args[0]);
+	f = fd_file(t, accepts && ret >= 0 ? (__u64)ret : s->args[0]);
 	so = f ? file_socket(f) : NULL;
 	sk = so ? BPF_CORE_READ(so, sk) : NULL;
 	if (!sk)
@@ -357,29 +485,103 @@ static __always_inline void send_net(struct scratch *s, struct task_struct *t,
 	if (compat)
 		r->h.flags |= WIRE_F_COMPAT;
 	r->h.nr = nr;
-	r->h.ret = c->what == WIRE_NET_ACCEPT ? 0 : ret;
+	r->h.ret = accepts && ret > 0 ? 0 : ret;
 	r->family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	r->type = BPF_CORE_READ(so, type);
 	r->proto = BPF_CORE_READ(sk, sk_protocol);
 	r->cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
-	if (r->family != AF_INET && r->family != AF_INET6 && r->family != AF_UNIX)
-		return;
-	if (c->what == WIRE_NET_CONNECT) {
+	if (connects) {
 		p = bpf_map_lookup_elem(&connecting, &tid);
+		/* It goes on without the caller, who was interrupted. */
+		if (ret == -EINTR || ret <= -ERESTARTSYS)
+			r->h.ret = -EINPROGRESS;
 		if (!fill_connect(s, r, sk, p))
 			return;
-	} else if (r->family != AF_UNIX) {
-		sock_addrs(r, sk, c->what == WIRE_NET_ACCEPT);
+	} else if (!fill_own(s, r, sk)) {
+		return;
 	}
-	if (r->proto == IPPROTO_TCP && c->what != WIRE_NET_LISTEN &&
-	    (r->h.ret == 0 || r->h.ret == -EINPROGRESS)) {
-		key = (__u64)sk;
-		if (bpf_map_update_elem(&flows, &key, r, BPF_ANY))
-			count_fail(FAIL_STASH);
-	}
+	if ((connects || accepts) && r->type == SOCK_STREAM &&
+	    (r->family == AF_INET || r->family == AF_INET6) &&
+	    (r->h.ret == 0 || r->h.ret == -EINPROGRESS) && !keep_flow(s, sk, connects && !p))
+		return;
 	emit_scratch(s, WIRE_RING_BULK_WAKE);
-	if (c->what == WIRE_NET_CONNECT && r->family == AF_UNIX)
+	if (connects && r->family == AF_UNIX)
 		engine_socket(s, t, st, sk, nr, ret);
+}
+
+/* ---- socket() ---- */
+
+/* Families that code in a sandbox has no business with. */
+static __always_inline bool is_escape_family(__u32 family, __u32 proto)
+{
+	switch (family) {
+	case 15: /* KEY */
+	case 17: /* PACKET */
+	case 21: /* RDS */
+	case 29: /* CAN */
+	case 30: /* TIPC */
+	case 38: /* ALG */
+	case AF_VSOCK:
+	case 44: /* XDP */
+		return true;
+	case AF_NETLINK:
+		return proto == NETLINK_NETFILTER;
+	}
+	return false;
+}
+
+static __always_inline bool is_refused(long ret)
+{
+	return ret == -EPERM || ret == -EACCES || ret == -EAFNOSUPPORT;
+}
+
+static __always_inline void send_socket(struct scratch *s, struct task_state *st, __u32 nr,
+					bool compat, long ret)
+{
+	__u32 family = s->args[0], type = s->args[1] & SOCK_TYPE_MASK, proto = s->args[2];
+	struct wire_net *r;
+
+	if (is_escape_family(family, proto) && is_watched(st)) {
+		struct wire_escape *e = escape_begin(s, st, WIRE_ESCAPE_SOCKET_FAMILY, nr, ret);
+
+		if (compat)
+			e->h.flags |= WIRE_F_COMPAT;
+		emit_scratch(s, WIRE_RING_URGENT);
+	}
+	if (st->role != ROLE_PAYLOAD ||
+	    !(is_refused(ret) ||
+	      (ret >= 0 && type == SOCK_RAW && (family == AF_INET || family == AF_INET6))))
+		return;
+	r = rec_begin(s, struct wire_net);
+	header(&r->h, st, WIRE_NET_SOCKET);
+	if (compat)
+		r->h.flags |= WIRE_F_COMPAT;
+	r->h.nr = nr;
+	r->h.ret = ret > 0 ? 0 : ret;
+	r->family = family;
+	r->type = type;
+	r->proto = proto;
+	emit_scratch(s, WIRE_RING_BULK_WAKE);
+}
+
+/* Is this socket() one of the many that are nothing to tell? */
+static __always_inline bool is_plain_socket(const __u64 *args, long ret)
+{
+	__u32 family = args[0];
+
+	return ret >= 0 && (args[1] & SOCK_TYPE_MASK) != SOCK_RAW &&
+	       (family == AF_UNIX || family == AF_INET || family == AF_INET6);
+}
+
+/* ---- the outcome ---- */
+
+static __always_inline bool is_outcome(const struct call *call, long ret)
+{
+	if (call->what == WIRE_NET_CONNECT)
+		return ret != -EALREADY && ret != -EISCONN;
+	if (call->what == WIRE_NET_ACCEPT)
+		return is_told(ret);
+	return true;
 }
 
 SEC("tp_btf/sys_exit")
@@ -392,10 +594,10 @@ int BPF_PROG(sys_net, struct pt_regs *regs, long ret)
 	__u64 tid = bpf_get_current_pid_tgid();
 	struct scratch *s;
 
-	if (!st || st->role != ROLE_PAYLOAD)
+	if (!st)
 		goto out;
-	if (call->what != WIRE_NET_CONNECT ? ret < 0
-					   : ret == -EALREADY || ret == -EISCONN || ret == -EINTR)
+	if (call->what == WIRE_NET_SOCKET ? !is_watched(st)
+					  : st->role != ROLE_PAYLOAD || !is_outcome(call, ret))
 		goto out;
 	cred_check(st, false);
 	s = scratch_get();
@@ -404,48 +606,13 @@ int BPF_PROG(sys_net, struct pt_regs *regs, long ret)
 		goto out;
 	}
 	call_args(s->args, regs, t);
-	send_net(s, t, st, c.nr, c.compat, ret);
+	if (call->what != WIRE_NET_SOCKET)
+		send_net(s, t, st, c.nr, c.compat, ret);
+	else if (!is_plain_socket(s->args, ret))
+		send_socket(s, st, c.nr, c.compat, ret);
 	scratch_put(s);
 out:
 	if (call->what == WIRE_NET_CONNECT)
 		bpf_map_delete_elem(&connecting, &tid);
-	return 0;
-}
-
-/* Each change of state of each TCP socket of the host, but only those in `flows` go on: a pending
- * connect that is decided, a connection that ends. Often in softirq: the record is the connect's. */
-SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(on_sock_state, const struct sock *sk, int oldstate, int newstate)
-{
-	__u64 key = (__u64)sk;
-	struct wire_net *flow, r;
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	bool pending;
-
-	if (newstate != TCP_ESTABLISHED && newstate != TCP_CLOSE)
-		return 0;
-	flow = bpf_map_lookup_elem(&flows, &key);
-	if (!flow)
-		return 0;
-	pending = flow->h.ret == -EINPROGRESS;
-	if (newstate == TCP_ESTABLISHED && !pending)
-		return 0;
-	__builtin_memcpy(&r, flow, sizeof(r));
-	r.h.nr = WIRE_NR_NONE;
-	r.h.flags = 0;
-	if (pending) {
-		r.h.kind = WIRE_NET_CONNECT;
-		r.h.ret = newstate == TCP_ESTABLISHED ? 0 : -BPF_CORE_READ(sk, sk_err);
-		flow->h.ret = 0;
-	} else {
-		r.h.kind = WIRE_NET_CLOSE;
-		r.bytes_out = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
-		/* Counts the peer's FIN as a byte. */
-		r.bytes_in = BPF_CORE_READ(tp, bytes_received) -
-			     (BPF_CORE_READ(sk, __sk_common.skc_flags) >> SOCK_DONE & 1);
-	}
-	if (newstate == TCP_CLOSE)
-		bpf_map_delete_elem(&flows, &key);
-	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, false);
 	return 0;
 }

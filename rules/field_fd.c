@@ -11,10 +11,11 @@ static bool is_file(const struct event *ev)
 	return event_has(ev, F_FILE_PATH);
 }
 
-/* On accept and listen the sandbox is the server, else the other side is. */
+/* On bind, accept and listen the sandbox is the server, else the other side is. */
 static bool is_server(const struct event *ev)
 {
-	return ev->kind == WIRE_NET_ACCEPT || ev->kind == WIRE_NET_LISTEN;
+	return ev->kind == WIRE_NET_ACCEPT || ev->kind == WIRE_NET_LISTEN ||
+	       ev->kind == WIRE_NET_BIND;
 }
 
 static size_t put_addr(char *p, size_t room, const struct event *ev, enum field_id ip,

@@ -63,13 +63,14 @@ CALL(truncate, 76, 92, FILE, FILE_ATTR, 4, -1, 0, -1, -1)
 CALL(ftruncate, 77, 93, FILE, FILE_ATTR, 4, 0, -1, -1, -1)
 
 /* network */
+CALL(socket, 41, 359, NET, NET_SOCKET, 0, -1, -1, -1, -1)
 CALL(connect, 42, 362, NET, NET_CONNECT, 0, -1, -1, -1, -1)
+CALL(bind, 49, 361, NET, NET_BIND, 0, -1, -1, -1, -1)
 CALL(listen, 50, 363, NET, NET_LISTEN, 0, -1, -1, -1, -1)
 CALL64(accept, 43, NET, NET_ACCEPT, 0, -1, -1, -1, -1)
 CALL(accept4, 288, 364, NET, NET_ACCEPT, 0, -1, -1, -1, -1)
 
 /* escape signals */
-CALL(socket, 41, 359, ESCAPE, ESCAPE_SOCKET_FAMILY, 0, -1, -1, -1, -1)
 CALL(clone, 56, 120, ESCAPE, ESCAPE_CLONE_NS, 0, -1, -1, -1, -1)
 CALL(clone3, 435, 435, ESCAPE, ESCAPE_CLONE_NS, 0, -1, -1, -1, -1)
 CALL(unshare, 272, 310, ESCAPE, ESCAPE_UNSHARE, 0, -1, -1, -1, -1)

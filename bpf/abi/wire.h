@@ -31,6 +31,8 @@
 	X(32, NET_ACCEPT, "net.accept", NET)                 \
 	X(33, NET_SEND, "net.send", NET)                     \
 	X(34, NET_CLOSE, "net.close", NET)                   \
+	X(35, NET_BIND, "net.bind", NET)                     \
+	X(36, NET_SOCKET, "net.socket", NET)                 \
 	X(40, DNS_QUERY, "dns.query", DNS)                   \
 	X(41, DNS_ANSWER, "dns.answer", DNS)                 \
 	X(50, OOM, "oom", LIMIT)                             \
@@ -175,13 +177,14 @@ struct wire_str {
 #define WIRE_ARGS_MAX	(128 * 1024) /* argv bytes kept of one exec */
 /* argv bytes that cross the ring, so that a hash can cover what is not kept: all of them up to here,
  * of a longer argv its beginning and its last WIRE_ARGS_TAIL bytes. */
-#define WIRE_ARGS_SENT (256 * 1024)
-#define WIRE_ARGS_TAIL (32 * 1024)
-#define WIRE_ENV_MAX   (32 * 1024) /* bytes of the environment looked at */
-#define WIRE_CHUNK_MAX 16384
-#define WIRE_ANCESTORS 8
-#define WIRE_DNS_MAX   512
-#define WIRE_SUN_PATH  108
+#define WIRE_ARGS_SENT	(256 * 1024)
+#define WIRE_ARGS_TAIL	(32 * 1024)
+#define WIRE_ENV_MAX	(32 * 1024) /* bytes of the environment looked at */
+#define WIRE_CHUNK_MAX	16384
+#define WIRE_ANCESTORS	8
+#define WIRE_DNS_MAX	4096 /* of one datagram, or of one piece of a TCP segment */
+#define WIRE_DNS_PIECES 4    /* of a segment: the rest is cut */
+#define WIRE_SUN_PATH	108
 
 enum wire_stdin {
 	WIRE_STDIN_NONE,
@@ -293,7 +296,8 @@ struct wire_file {
 };
 
 /* NET_*. Addresses in network order, IPv4 in the first 4 bytes (v4-mapped ones are unmapped by the
- * decoder); ports in host order. Unix: path, a leading NUL = abstract. */
+ * decoder); ports in host order. Unix: path, a leading NUL = abstract. vsock: address and port as
+ * struct wire_vsock in the place of the address. SOCKET: a socket() that was refused, or raw. */
 struct wire_net {
 	struct wire_hdr h;
 	__u64 cookie;
@@ -307,10 +311,17 @@ struct wire_net {
 	__u8 daddr[16];
 	__u32 count; /* sends merged into this record */
 	struct wire_str path;
+	__u64 packets_out; /* CLOSE, but of TCP: datagrams, to whichever addresses */
+	__u64 packets_in;
 };
 
-/* DNS_*: one datagram (or a TCP/53 message) as it was on the wire; parsed in user space. Same
- * address meaning as wire_net, from the sandbox's point of view: daddr is the resolver. */
+struct wire_vsock {
+	__u32 cid;
+	__u32 port;
+};
+
+/* DNS_*: one datagram, or a piece of the TCP/53 stream, as it was on the wire; user space joins pieces
+ * and parses. Same address meaning as wire_net, from the sandbox's point of view: daddr is the resolver. */
 struct wire_dns {
 	struct wire_hdr h;
 	__u64 cookie;
@@ -322,6 +333,8 @@ struct wire_dns {
 	__u8 daddr[16];
 	__u32 total; /* length on the wire; more than data.len = cut */
 	struct wire_str data;
+	__u32 tcp_seq; /* of data's first byte */
+	__u32 pad2;
 };
 
 /* OOM: the header is the victim. */

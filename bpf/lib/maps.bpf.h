@@ -140,14 +140,6 @@ struct owner {
 	char comm[16];
 };
 
-/* Socket cookie -> who asked a resolver through it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u64);
-	__type(value, struct owner);
-} resolvers __weak SEC(".maps");
-
 /* Address of a connect() under way, by thread: the kernel's copy, which nobody can change. */
 struct peer {
 	__u64 cookie;
@@ -164,15 +156,44 @@ struct {
 	__type(value, struct peer);
 } connecting __weak SEC(".maps");
 
-/* struct sock * -> the net.connect record of a TCP connection, to be told again at its end. */
+/* A TCP connection, from its connect or accept on, to be told again at its end. */
+struct flow {
+	struct wire_net r;
+	__u64 sk; /* struct sock *; 0: not known yet */
+};
+
+/* Key: flow_key(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u64);
-	__type(value, struct wire_net);
+	__type(value, struct flow);
 } flows __weak SEC(".maps");
 
-/* UDP targets told lately: one record a second for each. */
+/* A socket of the internet family that is no stream: who made it or used it last, what went through
+ * it, the target that was told last. Ends with the socket. */
+struct sock_state {
+	struct owner who;
+	__u64 bytes_out, bytes_in;
+	__u64 packets_out, packets_in;
+	__u64 told_ts;
+	__u8 addr[16]; /* the target */
+	__u8 own[16];
+	__u16 port, own_port;
+	__u16 family;
+	__u16 pad;
+	__u32 count; /* datagrams to the target since it was told */
+	__u32 pad2;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sock_state);
+} socks __weak SEC(".maps");
+
+/* UDP targets told lately: one record a second for each. The one told last is in `socks`. */
 struct send_key {
 	__u64 cookie;
 	__u8 addr[16];

@@ -49,14 +49,16 @@ static void feed(struct fuzz *f, const uint8_t *p, size_t n)
 	arena_reset(&f->arena);
 	r = decoder_feed(f->decoder, copy, n, &f->arena, &f->ev);
 	free(copy); /* the event must not point into it */
+	while (r > 0) {
+		r = enrich_apply(f->enrich, &f->ev);
+		if (r < 0 && r != -2 /* no such sandbox */)
+			abort();
+		check_json(f);
+		arena_reset(&f->arena);
+		r = decoder_more(f->decoder, &f->arena, &f->ev);
+	}
 	if (r < 0)
 		abort();
-	if (r == 0)
-		return;
-	r = enrich_apply(f->enrich, &f->ev);
-	if (r < 0 && r != -2 /* no such sandbox */)
-		abort();
-	check_json(f);
 }
 
 static void fuzz_init(struct fuzz *f)

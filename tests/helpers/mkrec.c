@@ -133,26 +133,24 @@ static const struct member file_members[] = {
 	S(wire_file, path2),	  END,
 };
 static const struct member net_members[] = {
-	N(wire_net, cookie),
-	N(wire_net, bytes_out),
-	N(wire_net, bytes_in),
-	N(wire_net, family),
-	N(wire_net, type),
-	N(wire_net, proto),
-	N(wire_net, sport),
-	N(wire_net, dport),
-	N(wire_net, count),
-	A(wire_net, saddr),
-	A(wire_net, daddr),
-	S(wire_net, path),
-	END,
+	N(wire_net, cookie),	  N(wire_net, bytes_out),  N(wire_net, bytes_in),
+	N(wire_net, family),	  N(wire_net, type),	   N(wire_net, proto),
+	N(wire_net, sport),	  N(wire_net, dport),	   N(wire_net, count),
+	N(wire_net, packets_out), N(wire_net, packets_in), A(wire_net, saddr),
+	A(wire_net, daddr),	  S(wire_net, path),	   END,
 };
 static const struct member dns_members[] = {
-	N(wire_dns, cookie), N(wire_dns, family),
-	N(wire_dns, sport),  N(wire_dns, dport),
-	N(wire_dns, proto),  N(wire_dns, total),
-	A(wire_dns, saddr),  A(wire_dns, daddr),
-	S(wire_dns, data),   END,
+	N(wire_dns, cookie),
+	N(wire_dns, family),
+	N(wire_dns, sport),
+	N(wire_dns, dport),
+	N(wire_dns, proto),
+	N(wire_dns, total),
+	A(wire_dns, saddr),
+	A(wire_dns, daddr),
+	S(wire_dns, data),
+	N(wire_dns, tcp_seq),
+	END,
 };
 static const struct member oom_members[] = { N(wire_oom, total_vm),	 N(wire_oom, anon_rss),
 					     N(wire_oom, file_rss),	 N(wire_oom, shmem_rss),
@@ -208,6 +206,8 @@ static const struct kind kinds[] = {
 	KIND("net.connect", WIRE_NET_CONNECT, wire_net, net_members),
 	KIND("net.listen", WIRE_NET_LISTEN, wire_net, net_members),
 	KIND("net.accept", WIRE_NET_ACCEPT, wire_net, net_members),
+	KIND("net.bind", WIRE_NET_BIND, wire_net, net_members),
+	KIND("net.socket", WIRE_NET_SOCKET, wire_net, net_members),
 	KIND("net.send", WIRE_NET_SEND, wire_net, net_members),
 	KIND("net.close", WIRE_NET_CLOSE, wire_net, net_members),
 	KIND("dns.query", WIRE_DNS_QUERY, wire_dns, dns_members),
@@ -514,6 +514,18 @@ struct run {
 	struct event ev;
 };
 
+static void print_event(struct run *run)
+{
+	int got = enrich_apply(run->enrich, &run->ev);
+
+	if (got < 0 && got != -ENOENT)
+		die("enrich", strerror(-got));
+	buf_reset(&run->line);
+	if (event_to_json(&run->ev, &run->line) < 0)
+		die("to_json", "");
+	printf("%.*s\n", (int)run->line.n, run->line.p);
+}
+
 static void feed(struct run *run, const struct record *r)
 {
 	int got;
@@ -524,17 +536,13 @@ static void feed(struct run *run, const struct record *r)
 	}
 	arena_reset(&run->arena);
 	got = decoder_feed(run->decoder, r->p, r->n, &run->arena, &run->ev);
+	while (got > 0) {
+		print_event(run);
+		arena_reset(&run->arena);
+		got = decoder_more(run->decoder, &run->arena, &run->ev);
+	}
 	if (got < 0)
 		die("decode", strerror(-got));
-	if (got == 0)
-		return;
-	got = enrich_apply(run->enrich, &run->ev);
-	if (got < 0 && got != -ENOENT)
-		die("enrich", strerror(-got));
-	buf_reset(&run->line);
-	if (event_to_json(&run->ev, &run->line) < 0)
-		die("to_json", "");
-	printf("%.*s\n", (int)run->line.n, run->line.p);
 }
 
 static void add_session(struct run *run, char *at)

@@ -195,6 +195,8 @@ static void put_net(struct json *j, const void *rec, size_t len)
 	put_u(j, "sport", r.sport);
 	put_u(j, "dport", r.dport);
 	put_u(j, "count", r.count);
+	put_u(j, "packets_out", r.packets_out);
+	put_u(j, "packets_in", r.packets_in);
 	put_bytes(j, "saddr", r.saddr, 16);
 	put_bytes(j, "daddr", r.daddr, 16);
 	put_bytes(j, "path", (const char *)rec + r.path.off,
@@ -212,6 +214,7 @@ static void put_dns(struct json *j, const void *rec, size_t len)
 	put_u(j, "dport", r.dport);
 	put_u(j, "proto", r.proto);
 	put_u(j, "total", r.total);
+	put_u(j, "tcp_seq", r.tcp_seq);
 	put_bytes(j, "saddr", r.saddr, 16);
 	put_bytes(j, "daddr", r.daddr, 16);
 	put_bytes(j, "data", (const char *)rec + r.data.off,
@@ -322,7 +325,7 @@ static int print_record(void *arg, const void *rec, size_t len)
 		put_exec(&j, rec, len);
 	else if (h.kind >= WIRE_FILE_OPEN && h.kind <= WIRE_MOUNT)
 		put_file(&j, rec, len);
-	else if (h.kind >= WIRE_NET_CONNECT && h.kind <= WIRE_NET_CLOSE)
+	else if (h.kind >= WIRE_NET_CONNECT && h.kind <= WIRE_NET_SOCKET)
 		put_net(&j, rec, len);
 	else if (h.kind == WIRE_DNS_QUERY || h.kind == WIRE_DNS_ANSWER)
 		put_dns(&j, rec, len);

@@ -97,13 +97,13 @@ class Probes(TestCase):
         super().setUp()
         os.chmod(self.tmp, 0o755)
 
-    def dump(self, *command, options=(), wrap=()):
+    def dump(self, *command, options=(), wrap=(), pass_fds=()):
         told = self.path("told")
         with open(told, "w") as f:
             os.set_inheritable(f.fileno(), True)
             fd9 = os.dup2(f.fileno(), 9, inheritable=True)
             try:
-                done = cmd(*wrap, helper("probe_dump"), *options, "--", *command, pass_fds=[fd9])
+                done = cmd(*wrap, helper("probe_dump"), *options, "--", *command, pass_fds=[fd9, *pass_fds])
             finally:
                 os.close(fd9)
         if done.code == 3 and b"probe_dump:" in done.err.splitlines()[-1:]:
@@ -116,10 +116,10 @@ class Probes(TestCase):
         self.assertEqual(d.end["late"], 0, "records out of order")
         return d
 
-    def script(self, body, *args, options=(), wrap=(), via=()):
+    def script(self, body, *args, options=(), wrap=(), via=(), pass_fds=()):
         """Run Python lines as the payload."""
         path = self.path("payload.py", PRELUDE + body)
-        return self.dump(*via, PY, path, self.tmp, *args, options=options, wrap=wrap)
+        return self.dump(*via, PY, path, self.tmp, *args, options=options, wrap=wrap, pass_fds=pass_fds)
 
 
 def write(path, text):

@@ -34,7 +34,7 @@ static const struct handler handlers[] = {
 	{ 4, PROG(sys_escape) }, { 5, PROG(sys_foreign) }, { 6, PROG(sys_exec) },
 };
 
-#define FAMILY_PROGS 6
+#define FAMILY_PROGS 8
 
 /* Probe families: what has to be there for the family to work. */
 struct family {
@@ -55,10 +55,10 @@ static const struct family families[] = {
 	  2 },
 	{ "file", "tp_btf/sys_exit", { PROG(on_sys_exit), PROG(sys_open), PROG(sys_file) }, 3 },
 	{ "net",
-	  "cgroup/connect4+6, cgroup/sendmsg4+6, tp_btf/sys_exit, inet_sock_set_state",
+	  "cgroup/connect4+6, sendmsg4+6, sock_create, sock_release, tp_btf/sys_exit, inet_sock_set_state",
 	  { PROG(on_connect4), PROG(on_connect6), PROG(on_sendmsg4), PROG(on_sendmsg6),
-	    PROG(sys_net), PROG(on_sock_state) },
-	  6 },
+	    PROG(sys_net), PROG(on_sock_state), PROG(on_sock_made), PROG(on_sock_release) },
+	  8 },
 	{ "io_uring", "tp_btf/io_uring_submit_req", { PROG(on_uring_req), PROG(on_uring_sqe) }, 1 },
 	{ "dns", "cgroup_skb/egress, ingress", { PROG(on_egress), PROG(on_ingress) }, 2 },
 	{ "oom", "tp_btf/mark_victim", { PROG(on_oom) }, 1 },

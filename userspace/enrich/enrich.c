@@ -80,6 +80,7 @@ int enrich_new(struct enrich **ret, const struct enrich_limits *limits)
 		e->limits.dns_entries = DNS_ENTRIES_DEFAULT;
 	if (!e->limits.files)
 		e->limits.files = FILES_DEFAULT;
+	opaque_init();
 	crypto_shorthash_keygen(e->hash_key.k);
 	lru_init(&e->sandboxes, sizeof(struct sandbox_entry), SANDBOXES_MAX, drop_sandbox, e);
 	*ret = e;

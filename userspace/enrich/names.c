@@ -240,7 +240,7 @@ static bool is_lookup(const struct sandbox *s, const struct event *ev)
 	return event_u64(ev, F_NET_DST_PORT) == PORT_DNS && is_resolver(s, &ev->v[F_NET_DST_IP].ip);
 }
 
-static int label(struct sandbox *s, struct event *ev)
+static int label_known(struct sandbox *s, struct event *ev)
 {
 	const struct ip_addr *ip = &ev->v[F_NET_DST_IP].ip;
 	struct str proto = event_str(ev, F_NET_PROTO);
@@ -262,6 +262,14 @@ static int label(struct sandbox *s, struct event *ev)
 	    (str_eqz(proto, "tcp") || str_eqz(proto, "udp")))
 		event_set_bool(ev, F_NET_UNRESOLVED, true);
 	return 0;
+}
+
+static int label(struct sandbox *s, struct event *ev)
+{
+	int r = label_known(s, ev);
+
+	opaque_apply(ev);
+	return r;
 }
 
 int names_apply(struct sandbox *s, struct event *ev)

@@ -64,6 +64,10 @@ int processes_apply(struct sandbox *s, struct event *ev);
 void names_init(struct sandbox *s, size_t max);
 int names_apply(struct sandbox *s, struct event *ev);
 
+/* Once, before the first event. */
+void opaque_init(void);
+void opaque_apply(struct event *ev);
+
 void files_init(struct sandbox *s, size_t max);
 /* Before processes_apply: says whether an exec's file was written here. */
 int files_apply(struct sandbox *s, struct event *ev);

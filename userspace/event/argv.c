@@ -35,6 +35,7 @@ void decoder_free(struct decoder *d)
 		return;
 	for (size_t i = 0; i < PENDING_EXECS_MAX; i++)
 		pending_drop(d, &d->pending[i]);
+	dns_streams_done(&d->dns);
 	free(d);
 }
 

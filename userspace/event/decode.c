@@ -4,6 +4,7 @@
 #include "userspace/event/decode.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "userspace/base/auto.h"
@@ -41,6 +42,8 @@ struct handler {
 #define HANDLER_NET_ACCEPT      { sizeof(struct wire_net), true, decode_net }
 #define HANDLER_NET_SEND        { sizeof(struct wire_net), true, decode_net }
 #define HANDLER_NET_CLOSE       { sizeof(struct wire_net), false, decode_net }
+#define HANDLER_NET_BIND        { sizeof(struct wire_net), true, decode_net }
+#define HANDLER_NET_SOCKET      { sizeof(struct wire_net), true, decode_net }
 #define HANDLER_DNS_QUERY       { sizeof(struct wire_dns), false, decode_dns }
 #define HANDLER_DNS_ANSWER      { sizeof(struct wire_dns), false, decode_dns }
 #define HANDLER_OOM             { sizeof(struct wire_oom), false, decode_oom }
@@ -239,12 +242,51 @@ static void decode_header(struct decode_ctx *c, uint32_t family)
 		event_set_bool(ev, F_PROC_RUNTIME, true);
 }
 
+static bool is_dns_stream(const struct wire_hdr *h, const void *rec, struct wire_dns *ret)
+{
+	if (h->kind != WIRE_DNS_QUERY && h->kind != WIRE_DNS_ANSWER)
+		return false;
+	memcpy(ret, rec, sizeof(*ret));
+	return ret->proto == IPPROTO_TCP;
+}
+
+int decoder_more(struct decoder *d, struct arena *arena, struct event *ev)
+{
+	struct decode_ctx c = { .decoder = d, .ev = ev };
+	struct dns_message m;
+
+	if (!d->more)
+		return 0;
+	d->more = dns_stream_next(&d->dns, &m);
+	d->stats.dns_lost = d->dns.lost;
+	if (!d->more)
+		return 0;
+	event_init(ev, m.w.h.kind, arena);
+	ev->hdr = m.w.h;
+	decode_header(&c, FAM_DNS);
+	decode_dns_message(&c, &m);
+	return c.no_memory ? -ENOMEM : 1;
+}
+
+/* A piece of a DNS stream. The event is that of the first message it completes. */
+static int feed_stream(struct decoder *d, struct decode_ctx *c, const struct wire_dns *w,
+		       struct arena *arena)
+{
+	int r = dns_stream_feed(&d->dns, w, decode_bytes(c, w->data));
+
+	if (r < 0)
+		return r;
+	d->more = true;
+	return decoder_more(d, arena, c->ev);
+}
+
 int decoder_feed(struct decoder *d, const void *rec, size_t len, struct arena *arena,
 		 struct event *ev)
 {
 	struct decode_ctx c = { .decoder = d, .ev = ev, .rec = rec };
 	const struct kind_def *kind;
 	const struct handler *handler;
+	struct wire_dns dns;
 	struct wire_hdr h;
 
 	d->stats.records++;
@@ -268,12 +310,18 @@ int decoder_feed(struct decoder *d, const void *rec, size_t len, struct arena *a
 	c.len = h.len;
 	c.fixed = handler->size;
 	c.cut = h.flags & WIRE_F_TRUNC;
+	if (is_dns_stream(&h, rec, &dns))
+		return feed_stream(d, &c, &dns, arena);
 	event_init(ev, h.kind, arena);
 	ev->hdr = h;
 	decode_header(&c, kind->family);
 	if (handler->outcome)
 		decode_outcome(&c, &h);
 	handler->fn(&c);
+	if (h.kind == WIRE_NET_CLOSE) {
+		dns_stream_close(&d->dns, h.sandbox, event_u64(ev, F_NET_COOKIE));
+		d->more = true;
+	}
 	if (c.cut && kind->family & FAM_KERNEL)
 		event_set_bool(ev, F_TRUNCATED, true);
 	return c.no_memory ? -ENOMEM : 1;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decoder's state: argv pieces that wait for their exec record, and the counters. */
+/* The decoder's state: argv pieces that wait for their exec record, DNS streams, and the counters. */
 #ifndef WARDER_EVENT_DECODER_H
 #define WARDER_EVENT_DECODER_H
 
 #include "userspace/event/decode.h"
+#include "userspace/event/dns_stream.h"
 
 #define PENDING_EXECS_MAX  64
 #define PENDING_BYTES_MAX  (4u << 20)
@@ -28,6 +29,8 @@ struct decoder {
 	struct pending_exec pending[PENDING_EXECS_MAX];
 	size_t pending_bytes;
 	uint64_t clock;
+	struct dns_streams dns;
+	bool more; /* dns may have messages to hand out */
 };
 
 /* A WIRE_CHUNK of `len` bytes, header checked. Always 0, or -ENOMEM. */

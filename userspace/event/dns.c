@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* DNS messages (RFC 1035, 3597, 4343, 6891, 9460). A hostile resolver or client wrote every byte: all
+/* DNS messages (RFC 1035, 3597, 4343, 6891, 9460). Over TCP: dns_stream.c. A hostile resolver or client wrote every byte: all
  * reads are bounded, a compression pointer may only go backwards, and what does not parse is said in
  * dns.malformed instead of failing. */
 #include <stdarg.h>
@@ -19,6 +19,9 @@
 #define HEADER_LEN 12
 #define NAME_WIRE  255
 #define NAME_TEXT  (NAME_WIRE * 4 + 1) /* every byte as \DDD */
+
+#define FLAG_QR 0x8000
+#define FLAG_TC 0x0200
 
 #define TYPE_A	   1
 #define TYPE_CNAME 5
@@ -387,7 +390,7 @@ static void rdata_text(struct message *m, uint16_t type, size_t at, size_t n, st
 }
 
 struct record {
-	uint16_t type;
+	uint16_t type, class;
 	uint32_t ttl;
 	size_t data, n;
 };
@@ -400,7 +403,9 @@ static bool get_record(struct message *m, struct text *t, struct record *r)
 	if (!get_name(m, &m->at, t) || !need(m, 10, "record header runs past the end"))
 		return false;
 	p = m->p + m->at;
-	*r = (struct record){ .type = get16(p), .ttl = get32(p + 4), .n = get16(p + 8) };
+	*r = (struct record){
+		.type = get16(p), .class = get16(p + 2), .ttl = get32(p + 4), .n = get16(p + 8)
+	};
 	m->at += 10;
 	if (!need(m, r->n, "record data run past the end"))
 		return false;
@@ -499,8 +504,10 @@ static bool get_rest(struct message *m, unsigned count, unsigned *rcode)
 			return bad(m, "too many records");
 		if (!get_record(m, &owner, &r))
 			return false;
-		if (r.type == TYPE_OPT)
-			*rcode |= r.ttl >> 24 << 4;
+		if (r.type != TYPE_OPT)
+			continue;
+		*rcode |= r.ttl >> 24 << 4;
+		event_set_u64(m->ev, F_DNS_EDNS, r.class);
 	}
 	return true;
 }
@@ -520,33 +527,22 @@ static void parse(struct message *m)
 	rest = (unsigned)get16(p + 8) + get16(p + 10);
 	m->at = HEADER_LEN;
 	event_set_u64(m->ev, F_DNS_ID, get16(p));
+	if (flags & FLAG_TC)
+		event_set_bool(m->ev, F_DNS_TC, true);
 	if (get_questions(m, questions) && get_answers(m, answers))
 		get_rest(m, rest, &rcode);
-	if (!(flags & 0x8000))
+	if (!(flags & FLAG_QR))
 		return;
 	name = dns_rcode_name(rcode);
 	event_set_str(m->ev, F_DNS_RCODE,
 		      name ? str_from(name) : arena_printf(m->ev->arena, "RCODE%u", rcode));
 }
 
-void dns_decode(struct event *ev, const uint8_t *p, size_t n, size_t total, bool over_tcp)
+void dns_decode(struct event *ev, const uint8_t *p, size_t n, size_t total)
 {
 	struct message m = { .p = p, .n = n, .ev = ev, .text_left = TEXT_MAX };
 	bool cut = total > n;
 
-	if (over_tcp) {
-		size_t told;
-
-		if (n < 2) {
-			event_set_strz(ev, F_DNS_MALFORMED, "shorter than its length field");
-			return;
-		}
-		told = get16(p);
-		m.p += 2;
-		m.n -= 2;
-		cut |= told > m.n; /* the rest comes in later segments */
-		m.n = MIN(m.n, told);
-	}
 	parse(&m);
 	if (cut)
 		event_set_bool(ev, F_TRUNCATED, true);

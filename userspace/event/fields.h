@@ -157,19 +157,30 @@ enum field_type {
 	X(NET_DST_IP, "net.dst.ip", FT_IP, FAM_NET | FAM_DNS, "remote address")                    \
 	X(NET_DST_PORT, "net.dst.port", FT_U64, FAM_NET | FAM_DNS, "remote port")                  \
 	X(NET_DST_NAME, "net.dst.name", FT_STR, FAM_NET, "name that this sandbox resolved to it")  \
+	X(NET_DST_CID, "net.dst.cid", FT_U64, FAM_NET, "vsock: context id of the remote end")       \
 	X(NET_UNRESOLVED, "net.unresolved", FT_BOOL, FAM_NET,                                      \
 	  "address came from no DNS answer seen")                                                  \
+	X(NET_OPAQUE, "net.opaque", FT_STR, FAM_NET,                                               \
+	  "DNS that cannot be read goes there: doh dot doq")                                       \
+	X(NET_TYPE, "net.type", FT_STR, FAM_NET, "net.socket: stream dgram raw seqpacket ...")     \
 	X(NET_PATH, "net.path", FT_STR, FAM_NET, "unix socket path; @name = abstract")             \
 	X(NET_COOKIE, "net.cookie", FT_U64, FAM_NET | FAM_DNS,                                     \
 	  "kernel's socket cookie: joins events of a flow")                                        \
 	X(NET_BYTES_OUT, "net.bytes_out", FT_U64, FAM_NET, "bytes sent")                           \
 	X(NET_BYTES_IN, "net.bytes_in", FT_U64, FAM_NET, "bytes received")                         \
 	X(NET_COUNT, "net.count", FT_U64, FAM_NET, "sends merged into this event")                 \
+	X(NET_PACKETS_OUT, "net.packets_out", FT_U64, FAM_NET,                                     \
+	  "close of a datagram socket: datagrams sent")                                            \
+	X(NET_PACKETS_IN, "net.packets_in", FT_U64, FAM_NET,                                       \
+	  "close of a datagram socket: datagrams received")                                        \
 	X(DNS_ID, "dns.id", FT_U64, FAM_DNS, "transaction id")                                     \
 	X(DNS_NAME, "dns.name", FT_STR, FAM_DNS, "name asked for, without final dot")              \
 	X(DNS_TYPE, "dns.type", FT_STR, FAM_DNS, "record type asked for")                          \
 	X(DNS_RCODE, "dns.rcode", FT_STR, FAM_DNS, "response code")                                \
 	X(DNS_ANSWERS, "dns.answers", FT_ANSWERS, FAM_DNS, "records of the answer section")        \
+	X(DNS_TC, "dns.tc", FT_BOOL, FAM_DNS,                                                      \
+	  "cut by the resolver: it will be asked again over TCP")                                  \
+	X(DNS_EDNS, "dns.edns", FT_U64, FAM_DNS, "EDNS: largest UDP message that the sender takes") \
 	X(DNS_UNSOLICITED, "dns.unsolicited", FT_BOOL, FAM_DNS,                                    \
 	  "answer to no query that was seen: its names are not trusted")                           \
 	X(DNS_MALFORMED, "dns.malformed", FT_STR, FAM_DNS, "why the packet is no DNS message")     \

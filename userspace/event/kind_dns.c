@@ -5,20 +5,32 @@
 
 #include "userspace/event/net.h"
 
-void decode_dns(struct decode_ctx *c)
+void decode_dns_message(struct decode_ctx *c, const struct dns_message *m)
 {
-	const struct wire_dns w = DECODE_FIXED(c, wire_dns);
 	struct net_endpoints e = {
-		.cookie = w.cookie,
-		.family = w.family,
-		.sport = w.sport,
-		.dport = w.dport,
-		.saddr = w.saddr,
-		.daddr = w.daddr,
+		.cookie = m->w.cookie,
+		.family = m->w.family,
+		.sport = m->w.sport,
+		.dport = m->w.dport,
+		.saddr = m->w.saddr,
+		.daddr = m->w.daddr,
 	};
-	struct str data = decode_bytes(c, w.data);
 
 	decode_set_endpoints(c, &e);
-	decode_set_proto(c, w.family, 0, w.proto);
-	dns_decode(c->ev, (const uint8_t *)data.p, data.n, w.total, w.proto == IPPROTO_TCP);
+	decode_set_proto(c, m->w.family, 0, m->w.proto);
+	if (m->bad)
+		event_set_strz(c->ev, F_DNS_MALFORMED, m->bad);
+	else
+		dns_decode(c->ev, m->p, m->n, m->total);
+}
+
+void decode_dns(struct decode_ctx *c)
+{
+	struct dns_message m = { .w = DECODE_FIXED(c, wire_dns) };
+	struct str data = decode_bytes(c, m.w.data);
+
+	m.p = (const uint8_t *)data.p;
+	m.n = data.n;
+	m.total = m.w.total;
+	decode_dns_message(c, &m);
 }

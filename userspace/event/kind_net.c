@@ -55,7 +55,7 @@ void decode_set_endpoints(struct decode_ctx *c, const struct net_endpoints *e)
 	struct ip_addr src, dst;
 	bool has_src = decode_ip(e->family, e->saddr, &src);
 	bool has_dst = decode_ip(e->family, e->daddr, &dst);
-	bool listens = c->ev->kind == WIRE_NET_LISTEN;
+	bool listens = c->ev->kind == WIRE_NET_LISTEN || c->ev->kind == WIRE_NET_BIND;
 
 	decode_set_family(c, e->family, listens ? (has_src ? &src : NULL) : has_dst ? &dst : NULL);
 	if (has_src && (listens || e->sport || !ip_is_zero(&src))) {
@@ -112,6 +112,49 @@ void decode_set_proto(struct decode_ctx *c, uint16_t family, uint8_t type, uint8
 		event_set_str(c->ev, F_NET_PROTO, arena_printf(c->ev->arena, "proto_%u", proto));
 }
 
+static const char *type_name(uint8_t type)
+{
+	static const char *const names[] = {
+		[SOCK_STREAM] = "stream", [SOCK_DGRAM] = "dgram",	  [SOCK_RAW] = "raw",
+		[SOCK_RDM] = "rdm",	  [SOCK_SEQPACKET] = "seqpacket", [SOCK_PACKET] = "packet",
+	};
+
+	type &= TYPE_MASK;
+	return type < ARRAY_SIZE(names) ? names[type] : NULL;
+}
+
+static void set_vsock(struct event *ev, const struct wire_net *w)
+{
+	struct wire_vsock own, peer;
+
+	memcpy(&own, w->saddr, sizeof(own));
+	memcpy(&peer, w->daddr, sizeof(peer));
+	if (ev->kind == WIRE_NET_CONNECT) {
+		event_set_u64(ev, F_NET_DST_CID, peer.cid);
+		event_set_u64(ev, F_NET_DST_PORT, peer.port);
+	} else if (ev->kind == WIRE_NET_BIND) {
+		event_set_u64(ev, F_NET_SRC_PORT, own.port);
+	}
+}
+
+/* Bytes and datagrams: all of them at the end, zeroes too, else what there is. */
+static void set_counts(struct event *ev, const struct wire_net *w)
+{
+	bool end = ev->kind == WIRE_NET_CLOSE;
+	bool datagrams = end && (w->packets_out || w->packets_in);
+
+	if (end || w->bytes_out)
+		event_set_u64(ev, F_NET_BYTES_OUT, w->bytes_out);
+	if (end || w->bytes_in)
+		event_set_u64(ev, F_NET_BYTES_IN, w->bytes_in);
+	if (w->count)
+		event_set_u64(ev, F_NET_COUNT, w->count);
+	if (datagrams) {
+		event_set_u64(ev, F_NET_PACKETS_OUT, w->packets_out);
+		event_set_u64(ev, F_NET_PACKETS_IN, w->packets_in);
+	}
+}
+
 static void set_unix_path(struct decode_ctx *c, struct wire_str at)
 {
 	struct str path = decode_bytes(c, at);
@@ -145,14 +188,17 @@ void decode_net(struct decode_ctx *c)
 	};
 	struct event *ev = c->ev;
 
-	decode_set_endpoints(c, &e);
 	decode_set_proto(c, w.family, w.type, w.proto);
+	if (ev->kind == WIRE_NET_SOCKET) {
+		if (type_name(w.type))
+			event_set_strz(ev, F_NET_TYPE, type_name(w.type));
+		decode_set_family(c, w.family, NULL);
+		return;
+	}
+	decode_set_endpoints(c, &e);
 	if (w.family == AF_UNIX)
 		set_unix_path(c, w.path);
-	if (ev->kind == WIRE_NET_CLOSE || w.bytes_out)
-		event_set_u64(ev, F_NET_BYTES_OUT, w.bytes_out);
-	if (ev->kind == WIRE_NET_CLOSE || w.bytes_in)
-		event_set_u64(ev, F_NET_BYTES_IN, w.bytes_in);
-	if (w.count)
-		event_set_u64(ev, F_NET_COUNT, w.count);
+	if (w.family == AF_VSOCK)
+		set_vsock(ev, &w);
+	set_counts(ev, &w);
 }

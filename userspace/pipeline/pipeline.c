@@ -170,17 +170,13 @@ static void judge(struct pipeline *p, struct session *s, struct event *ev)
 	p->alerted |= s->alerted;
 }
 
-int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
+/* One decoded event. */
+static int process(struct pipeline *p, const void *rec, size_t len)
 {
 	struct event *ev = &p->ev;
 	struct session *s;
 	int r;
 
-	arena_reset(&p->arena);
-	p->counters.fed++;
-	r = decoder_feed(p->decoder, rec, len, &p->arena, ev);
-	if (r <= 0)
-		return r < 0 ? lost_record(p, rec, len) : 0;
 	s = find_session(p, ev->hdr.sandbox);
 	if (!s) {
 		p->counters.unattributed++;
@@ -193,6 +189,23 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 		complete_start(p, s, ev);
 	judge(p, s, ev);
 	return 0;
+}
+
+int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
+{
+	int r;
+
+	arena_reset(&p->arena);
+	p->counters.fed++;
+	r = decoder_feed(p->decoder, rec, len, &p->arena, &p->ev);
+	while (r > 0) {
+		r = process(p, rec, len);
+		if (r < 0)
+			return r;
+		arena_reset(&p->arena);
+		r = decoder_more(p->decoder, &p->arena, &p->ev);
+	}
+	return r < 0 ? lost_record(p, rec, len) : 0;
 }
 
 size_t pipeline_end_turn(struct pipeline *p)

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Sockets: what the families' programs share. */
+#ifndef WARDER_BPF_SOCK_H
+#define WARDER_BPF_SOCK_H
+
+#include "bpf/lib/emit.bpf.h"
+#include "bpf/lib/task.bpf.h"
+
+#define AF_UNIX		1
+#define AF_INET		2
+#define AF_INET6	10
+#define AF_NETLINK	16
+#define AF_VSOCK	40
+#define SOCK_STREAM	1
+#define SOCK_RAW	3
+#define SOCK_TYPE_MASK	0xf
+#define IPPROTO_ICMP	1
+#define IPPROTO_TCP	6
+#define IPPROTO_UDP	17
+#define IPPROTO_ICMPV6	58
+#define IPPROTO_MPTCP	262
+#define TCP_ESTABLISHED 1
+#define TCP_SYN_SENT	2
+#define TCP_SYN_RECV	3
+#define TCP_CLOSE	7
+#define EINPROGRESS	115
+#define DNS_PORT	53
+#define SEND_EVERY_NS	1000000000ull
+#define ntohs(x)	__builtin_bswap16(x)
+
+/* A socket made in a sandbox has a cookie by the time it has a flow. One that was passed in may have
+ * none: then its address stands in, which no cookie ever equals. */
+static __always_inline __u64 flow_key(__u64 cookie, __u64 sk)
+{
+	return cookie ? cookie : sk;
+}
+
+/* The socket's own end, and with `peer` the other one. */
+static __always_inline void sock_addrs(struct wire_net *r, const struct sock *sk, bool peer)
+{
+	r->sport = BPF_CORE_READ(sk, __sk_common.skc_num);
+	if (peer)
+		r->dport = ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	if (r->family == AF_INET) {
+		bpf_core_read(r->saddr, 4, &sk->__sk_common.skc_rcv_saddr);
+		if (peer)
+			bpf_core_read(r->daddr, 4, &sk->__sk_common.skc_daddr);
+	} else {
+		bpf_core_read(r->saddr, 16, &sk->__sk_common.skc_v6_rcv_saddr);
+		if (peer)
+			bpf_core_read(r->daddr, 16, &sk->__sk_common.skc_v6_daddr);
+	}
+}
+
+/* Not memcmp: the verifier of 6.1 follows two words more easily than a loop. */
+static __always_inline bool same_addr(const __u8 *a, const __u8 *b)
+{
+	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
+
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+/* Datagrams to one target are one record a second: is this one merged into the next? */
+static __always_inline bool is_merged(struct sock_state *st, const __u8 *addr, __u16 port,
+				      __u64 now)
+{
+	if (st->port != port || !same_addr(st->addr, addr) || now - st->told_ts >= SEND_EVERY_NS)
+		return false;
+	__sync_fetch_and_add(&st->count, 1);
+	return true;
+}
+
+static __always_inline void sock_target(struct sock_state *st, __u16 family, const __u8 *addr,
+					__u16 port, __u64 now)
+{
+	st->family = family;
+	st->port = port;
+	__builtin_memcpy(st->addr, addr, sizeof(st->addr));
+	st->told_ts = now;
+	st->count = 0;
+}
+
+#endif
