@@ -20,10 +20,6 @@
 
 struct args_ctx {
 	struct scratch *s;
-	__u64 start; /* of the area in user memory */
-	__u32 off;
-	__u32 end;
-	__u32 fault;
 };
 
 /* One piece of argv or environment. The record's header was made before the loop. */
@@ -31,21 +27,21 @@ static long args_step(__u32 i, struct args_ctx *x)
 {
 	struct scratch *s = x->s;
 	struct wire_chunk *c = (struct wire_chunk *)s->rec;
-	__u32 n = x->end - x->off;
+	__u32 off = s->pieces.off, end = s->pieces.end, n = end - off;
 
-	if (x->off >= x->end)
+	if (off >= end)
 		return 1;
 	if (n > WIRE_CHUNK_MAX)
 		n = WIRE_CHUNK_MAX;
-	if (bpf_probe_read_user(s->rec + sizeof(*c), n, (void *)(x->start + x->off))) {
-		x->fault = 1;
+	if (bpf_probe_read_user(s->rec + sizeof(*c), n, (void *)(s->pieces.start + off))) {
+		s->pieces.fault = 1;
 		return 1;
 	}
-	c->offset = x->off;
+	c->offset = off;
 	c->n = n;
 	s->len = sizeof(*c) + n;
+	s->pieces.off = off + n;
 	emit_scratch(s, WIRE_RING_URGENT);
-	x->off += n;
 	return 0;
 }
 
@@ -173,14 +169,14 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 		r->script = rec_kernel_str(s, name_given, WIRE_PATH_MAX);
 }
 
-static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, struct args_ctx *x)
+static __always_inline void exec_args(struct scratch *s, struct wire_exec *r, __u64 start)
 {
 	__u32 n = r->args_total, off;
 	void *dst = rec_room(s, ARGS_INLINE, &off);
 
 	if (n > ARGS_INLINE)
 		n = ARGS_INLINE;
-	if (!dst || x->fault || bpf_probe_read_user(dst, n, (void *)x->start)) {
+	if (!dst || s->pieces.fault || bpf_probe_read_user(dst, n, (void *)start)) {
 		s->flags |= WIRE_F_READ_FAULT | WIRE_F_TRUNC;
 		count_fail(FAIL_READ_ARGS);
 		return;
@@ -212,18 +208,22 @@ static __always_inline void exec_env(struct scratch *s, struct wire_exec *r, __u
 	s->len = off + n;
 }
 
-static __always_inline void send_pieces(struct args_ctx *x, __u64 start, __u32 from, __u32 to)
+GLOBAL int send_pieces(struct scratch *s, __u64 start, __u32 from, __u32 to)
 {
-	x->start = start;
-	x->off = from;
-	x->end = to;
-	bpf_loop(WIRE_ARGS_SENT / WIRE_CHUNK_MAX + 1, args_step, x, 0);
+	struct args_ctx x = { .s = s };
+
+	if (!s)
+		return 0;
+	s->pieces.start = start;
+	s->pieces.off = from;
+	s->pieces.end = to;
+	bpf_loop(WIRE_ARGS_SENT / WIRE_CHUNK_MAX + 1, args_step, &x, 0);
+	return 0;
 }
 
 /* The new image has not run: argv is what the caller gave, nobody can have changed it. */
-static __always_inline void exec_pieces(struct scratch *s, struct task_state *st,
-					struct args_ctx *x, __u64 id, __u64 args, __u64 args_n,
-					__u64 env, __u64 env_n)
+static __always_inline void exec_pieces(struct scratch *s, struct task_state *st, __u64 id,
+					__u64 args, __u64 args_n, __u64 env, __u64 env_n)
 {
 	struct wire_chunk *chunk = rec_begin(s, struct wire_chunk);
 
@@ -231,16 +231,16 @@ static __always_inline void exec_pieces(struct scratch *s, struct task_state *st
 	chunk->exec_id = id;
 	if (env_n > ENV_INLINE) {
 		chunk->what = WIRE_CHUNK_ENV;
-		send_pieces(x, env, 0, env_n > WIRE_ENV_MAX ? WIRE_ENV_MAX : env_n);
-		x->fault = 0;
+		send_pieces(s, env, 0, env_n > WIRE_ENV_MAX ? WIRE_ENV_MAX : env_n);
+		s->pieces.fault = 0;
 	}
 	chunk->what = WIRE_CHUNK_ARGS;
 	if (args_n > WIRE_ARGS_SENT) {
-		send_pieces(x, args, ARGS_INLINE, ARGS_HEAD);
-		if (!x->fault)
-			send_pieces(x, args, args_n - WIRE_ARGS_TAIL, args_n);
+		send_pieces(s, args, ARGS_INLINE, ARGS_HEAD);
+		if (!s->pieces.fault)
+			send_pieces(s, args, args_n - WIRE_ARGS_TAIL, args_n);
 	} else if (args_n > ARGS_INLINE) {
-		send_pieces(x, args, ARGS_INLINE, args_n);
+		send_pieces(s, args, ARGS_INLINE, args_n);
 	}
 }
 
@@ -248,7 +248,6 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 				      struct task_state *st, struct linux_binprm *bprm)
 {
 	struct counters *c = counters_get();
-	struct args_ctx x = { .s = s };
 	struct wire_exec *r;
 	struct mm_struct *mm;
 	__u64 args, env, total, env_total, id = 0;
@@ -265,9 +264,9 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	env_total = BPF_CORE_READ(mm, env_end) - env;
 	if (env_total > 0xffffffff)
 		env_total = 0xffffffff;
+	s->pieces.fault = 0;
 	if (total > ARGS_INLINE || env_total > ENV_INLINE)
-		exec_pieces(s, st, &x, id, args, total, env, env_total);
-	x.start = args;
+		exec_pieces(s, st, id, args, total, env, env_total);
 
 	r = rec_begin(s, struct wire_exec);
 	header(&r->h, st, WIRE_EXEC);
@@ -281,7 +280,7 @@ static __always_inline void send_exec(struct scratch *s, struct task_struct *p,
 	exec_tty(s, r, p);
 	exec_file(s, r, st, bprm);
 	r->cwd = rec_path(s, BPF_CORE_READ(p, fs, pwd.dentry), BPF_CORE_READ(p, fs, pwd.mnt));
-	exec_args(s, r, &x);
+	exec_args(s, r, args);
 	exec_env(s, r, env);
 	emit_scratch(s, WIRE_RING_URGENT);
 	/* A program without a file is an escape signal too, so that it can be killed before its first

@@ -106,6 +106,13 @@ struct open_state {
 	__u32 pad;
 };
 
+struct pieces_state {
+	__u64 start; /* of the area in user memory */
+	__u32 off, end;
+	__u32 fault;
+	__u32 pad;
+};
+
 struct scratch {
 	__u32 busy;
 	__u32 len;   /* of the record so far */
@@ -114,6 +121,7 @@ struct scratch {
 	__u64 args[8];
 	struct walk w;
 	struct tail_state tail;
+	struct pieces_state pieces;
 	struct open_state open;
 	struct enforce_path_key enforce;
 	char path[WIRE_PATH_MAX + 256]; /* filled from the end: the walk goes up */
