@@ -229,7 +229,7 @@ check: all test-bins ## run the tests; as root also those that load BPF and ente
 
 .PHONY: check-root
 check-root: all test-bins ## run only the tests that need root
-	$(Q)$(RUN_TESTS) --suite root,scenarios $(T)
+	$(Q)$(RUN_TESTS) --suite root,scenarios,bpf $(T)
 
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 .PHONY: check-asan
@@ -237,6 +237,12 @@ check-asan: ## run the tests that need no root under ASan and UBSan (products in
 	$(Q)$(MAKE) BUILD=$(BUILD)-asan SAN='$(ASAN)' OPT='-O1 -g' all test-bins
 	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		$(PYTHON) tests/run.py --build $(BUILD)-asan --suite unit,golden,rules,fuzz,export $(T)
+
+.PHONY: bpf-cost
+bpf-cost: all test-bins ## as root: write down what each program costs the verifier, here and under KERNELS in VMs
+	$(Q)BUILD=$(BUILD) CLANG=$(CLANG) $(PYTHON) tests/bpf/cost.py --update
+	$(Q)for k in $(KERNELS); do tests/vm/vmtest --kernel $$k -- $(BUILD)/tests/helpers/prog_cost 2>/dev/null | \
+		$(PYTHON) tests/bpf/cost.py --update --place "$$k clang$$($(CLANG) --version | sed -n 's/.*version \([0-9]*\).*/\1/p')" || exit; done
 
 KERNELS ?= 6.1 6.12
 .PHONY: check-vm

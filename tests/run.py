@@ -31,7 +31,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
 import leftovers  # noqa: E402  (needs the path above)
 
 # These suites load BPF and enter sandboxes: root only, one program at a time, nothing may be left behind.
-ROOT_SUITES = ("root", "scenarios")
+ROOT_SUITES = ("root", "scenarios", "bpf")
 # Not test suites, or (vm) run only when named: it needs kernels that are downloaded.
 NO_SUITES = ("lib", "helpers", "fixtures", "bench", "demo", "unit")
 ONLY_NAMED = ("vm",)

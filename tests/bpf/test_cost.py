@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The size of each program and the verifier's work on it, held against cost.tsv: growth is seen where it begins."""
+
+import unittest
+
+import cost
+from warder import need_root
+
+
+class Cost(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        need_root()
+        cls.now = cost.measure()
+
+    def test_below_the_hard_limits(self):
+        """Wherever it is built and runs: a program near the kernel's limit fails to load on the next kernel."""
+        for name, (verified, xlated, jited) in sorted(self.now.items()):
+            with self.subTest(name):
+                self.assertLessEqual(verified, cost.VERIFIED_MAX, "instructions that the verifier looks at")
+                self.assertLessEqual(xlated, cost.XLATED_MAX, "bytes of the program")
+                self.assertGreater(jited, 0, "not compiled to machine code: each event would cost ten times as much")
+        self.assertLessEqual(sum(v for v, _, _ in self.now.values()), cost.VERIFIED_TOTAL_MAX,
+                             "instructions of all programs: what loading takes")
+
+    def test_no_unseen_growth(self):
+        """Within a tenth of what is written down for this kernel and compiler; refreshed by `make bpf-cost`."""
+        rows = cost.Table().rows(cost.place())
+        if not rows:
+            self.skipTest("cost.tsv has no figures for %s; `make bpf-cost` adds them" % cost.place())
+        self.assertEqual(sorted(rows), sorted(self.now), "programs that came or went: make bpf-cost")
+        for name, (verified, xlated, _) in sorted(self.now.items()):
+            with self.subTest(name):
+                for what, value, was in (("verified", verified, rows[name][0]), ("xlated", xlated, rows[name][1])):
+                    limit = was + max(was // 10, cost.SLACK[what])
+                    self.assertLessEqual(value, limit, "%s grew from %d: if that is meant, make bpf-cost" % (what, was))
