@@ -263,8 +263,8 @@ fuzz-smoke: ## fuzz each parser for FUZZ_SECONDS (20) s with clang's libFuzzer (
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/smoke.sh $(BUILD)-fuzz $(T)
 
 .PHONY: bench
-bench: all $(BENCH_BINS) ## measure speed against the targets; ratios in one run (as root: launches too)
-	$(Q)$(GIVE_BACK); $(PYTHON) tests/bench/run --build $(BUILD)
+bench: all $(BENCH_BINS) $(TEST_HELPERS) ## measure speed against the targets; ratios in one run (as root: all of it; ONLY=cost: a part)
+	$(Q)$(GIVE_BACK); $(PYTHON) -B tests/bench/run --build $(BUILD) $(if $(ONLY),--only $(ONLY))
 
 .PHONY: demo
 demo: all $(TEST_HELPERS) ## as root: real commands in a sandbox, the kill, the evidence, Kafka (KAFKA=host:port)

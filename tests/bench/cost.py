@@ -10,7 +10,7 @@ same process in the same control group both times. Medians of the pairs' ratios:
   wall    what a user sees; on a busy machine noise
   active  wall less the time the load was ready but had no CPU: steadier; of compile: its CPU
   CPU     of the load alone: probes run in it
-  agent   CPU microseconds of the agent for each event, until it had caught up; its peak memory
+  agent   CPU microseconds of the agent for each event, until it had caught up; what memory it held then
   seen    events found in what the agent wrote, of those made: loss from end to end
 Agents: warder (the load's group is the sandbox), untracked (a sandbox is alive elsewhere), idle (none is
 alive), and where installed auditd, bpftrace, falco (FALCO=binary, FALCO_CONFIG=its falco.yaml)."""
@@ -58,7 +58,6 @@ LOADS = {
     "getppid": (3000000, ["{load}", "getppid", "{n}"], None),
     "compile": (10, ["/bin/sh", "-c", "for i in $(seq {n}); do gcc -O1 -o {dir}/small {dir}/small.c; done"], 1.05),
 }
-UNTRACKED = {"getppid": 1.30}
 
 
 def fill(argv, names):
@@ -114,12 +113,13 @@ def cpu_s(pids):
     return total / 1e9
 
 
-def peak_mb(pids):
+def memory_mb(pids):
+    """What they hold, each page once: proportional set size."""
     total = 0
     for p in pids:
         try:
-            with open("/proc/%d/status" % p) as f:
-                total += sum(int(line.split()[1]) for line in f if line.startswith("VmHWM:"))
+            with open("/proc/%d/smaps_rollup" % p) as f:
+                total += sum(int(line.split()[1]) for line in f if line.startswith("Pss:"))
         except OSError:
             pass
     return total / 1024
@@ -165,10 +165,10 @@ class Agent:
         return cpu_s(self.pids) - self.cpu
 
     def measure(self, load):
-        used, peak = self.drain(), peak_mb(self.pids)
+        used, peak = self.drain(), memory_mb(self.pids)
         self.stop()
         seen, lost = self.seen(load)
-        return {"agent_s": used, "peak_mb": peak, "seen": seen, "lost": lost}
+        return {"agent_s": used, "mb": peak, "seen": seen, "lost": lost}
 
     def stop(self):
         if self.proc and self.proc.poll() is None:
@@ -361,23 +361,28 @@ class Bench:
         shutil.rmtree(self.dir, ignore_errors=True)
         shutil.rmtree(self.tmp, ignore_errors=True)
 
-    def acts(self, load):
-        return max(1, int(LOADS[load][0] * self.scale))
-
-    def run_load(self, load):
-        argv = fill(LOADS[load][1], dict(self.names, n=self.acts(load)))
+    def in_group(self, argv):
+        """Run a command in the load's control group; what it printed."""
         group = self.cgroups["load"] + "/cgroup.procs"
 
         def enter():
             with open(group, "w") as f:
                 f.write("0")
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         done = subprocess.run(argv, stdout=subprocess.PIPE, preexec_fn=enter)
-        wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
             raise RuntimeError("%s failed" % " ".join(argv))
+        return done.stdout
+
+    def acts(self, load):
+        return max(1, int(LOADS[load][0] * self.scale))
+
+    def run_load(self, load):
+        argv = fill(LOADS[load][1], dict(self.names, n=self.acts(load)))
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        out = self.in_group(argv)
+        wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
-            told = json.loads(done.stdout)
+            told = json.loads(out)
             return {"wall": told["wall"], "cpu": told["cpu"], "active": told["wall"] - told["waited"]}
         except ValueError:
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -409,7 +414,7 @@ class Result:
         self.load, self.agent, self.acts, self.raw = load, agent, acts, pairs
         self.ratios = {k: [p["with"][k] / p["bare"][k] for p in pairs] for k in ("wall", "active", "cpu")}
         self.agent_us = statistics.median(p["with"]["agent_s"] for p in pairs) / acts * 1e6
-        self.peak_mb = max(p["with"]["peak_mb"] for p in pairs)
+        self.mb = max(p["with"]["mb"] for p in pairs)
         self.lost = max(p["with"]["lost"] for p in pairs)
         seen = [p["with"]["seen"] for p in pairs]
         self.seen = None if None in seen else min(seen)
@@ -424,11 +429,11 @@ class Result:
     def line(self):
         seen = "-" if self.seen is None else "%d / %d" % (self.seen, self.acts)
         return "| %-9s | %-8s | %s | %s | %s | %7.2f | %5.1f | %s | %d |" % (
-            self.agent, self.load, self.text("wall"), self.text("active"), self.text("cpu"), self.agent_us, self.peak_mb,
+            self.agent, self.load, self.text("wall"), self.text("active"), self.text("cpu"), self.agent_us, self.mb,
             seen, self.lost)
 
 
-HEAD = ("| agent | load | wall (min-max) | active (min-max) | CPU (min-max) | agent us/event | peak MB |"
+HEAD = ("| agent | load | wall (min-max) | active (min-max) | CPU (min-max) | agent us/event | MB |"
         " seen / made | lost |\n|---|---|---|---|---|---|---|---|---|")
 
 

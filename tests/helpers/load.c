@@ -4,7 +4,7 @@
  * exec: fork, exec of ARG, wait. file: create or truncate, write 64 bytes, close, in directory ARG.
  * rename: to and fro. unlink: create, unlink. tcp: connect over loopback, accept, reset. udp: one query
  * to 127.0.0.1:ARG and its receipt. getppid: the cheapest system call. read: one byte of /dev/zero.
- * pace: open for writing ARG times a second for N acts.
+ * pace: open for writing ARG times a second for N acts. calm: exec of ARG every 5 ms.
  * Prints one JSON line: acts, wall and CPU seconds (children included), and the seconds this process was
  * ready but had no CPU: what a busy machine adds. */
 #include <arpa/inet.h>
@@ -192,6 +192,17 @@ static void load_udp(long n, const char *port)
 	}
 }
 
+/* One now and then. */
+static void load_calm(long n, const char *path)
+{
+	const struct timespec rest = { .tv_nsec = 5000000 };
+
+	while (n--) {
+		nanosleep(&rest, NULL);
+		load_exec(1, path);
+	}
+}
+
 static void load_getppid(long n, const char *arg)
 {
 	(void)arg;
@@ -226,9 +237,10 @@ static const struct {
 	const char *name;
 	void (*run)(long n, const char *arg);
 } kinds[] = {
-	{ "exec", load_exec },	     { "file", load_file }, { "rename", load_rename },
-	{ "unlink", load_unlink },   { "tcp", load_tcp },   { "udp", load_udp },
-	{ "getppid", load_getppid }, { "read", load_read }, { "pace", load_pace },
+	{ "exec", load_exec },	   { "calm", load_calm },	{ "file", load_file },
+	{ "rename", load_rename }, { "unlink", load_unlink },	{ "tcp", load_tcp },
+	{ "udp", load_udp },	   { "getppid", load_getppid }, { "read", load_read },
+	{ "pace", load_pace },
 };
 
 int main(int argc, char **argv)
@@ -250,6 +262,7 @@ int main(int argc, char **argv)
 		       argv[1], n, wall, cpu, waited() - wait);
 		return 0;
 	}
-	fprintf(stderr, "usage: load exec|file|rename|unlink|tcp|udp|getppid|read|pace N [ARG]\n");
+	fprintf(stderr,
+		"usage: load exec|calm|file|rename|unlink|tcp|udp|getppid|read|pace N [ARG]\n");
 	return 2;
 }
