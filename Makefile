@@ -262,6 +262,12 @@ fuzz-smoke: ## fuzz each parser for FUZZ_SECONDS (20) s with clang's libFuzzer (
 	$(Q)$(MAKE) BUILD=$(BUILD)-fuzz CC=$(CLANG) OPT='-O1 -g' SAN='-fsanitize=fuzzer-no-link $(ASAN)' fuzz-bins
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/smoke.sh $(BUILD)-fuzz $(T)
 
+SECONDS ?= 60
+TARGETS ?=
+.PHONY: fuzz
+fuzz: ## the same for SECONDS (60) s each, of TARGETS="decode dns" only those
+	$(Q)$(MAKE) fuzz-smoke FUZZ_SECONDS=$(SECONDS) T='$(TARGETS)'
+
 .PHONY: bench
 bench: all $(BENCH_BINS) $(TEST_HELPERS) ## measure speed against the targets; ratios in one run (as root: all of it; ONLY=cost: a part)
 	$(Q)$(GIVE_BACK); $(PYTHON) -B tests/bench/run --build $(BUILD) $(if $(ONLY),--only $(ONLY))
