@@ -80,6 +80,7 @@ endef
 
 # Generated objects that belong to a folder.
 EXTRA_OBJS_rules   := $(if $(wildcard rules/packs/embed.sh),$(BUILD)/gen/packs.o)
+EXTRA_OBJS_replay  := $(BUILD)/gen/report.o
 EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o)
 
 $(foreach f,$(FOLDERS),$(eval $(call folder,$(f))))
@@ -127,6 +128,12 @@ $(BUILD)/gen/init_blob.S: $(BUILD)/init
 	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl init_blob, init_blob_end' \
 		'.balign 16' 'init_blob: .incbin "$<"' 'init_blob_end: .byte 0' \
 		'.section .note.GNU-stack,"",@progbits' > $@
+
+# ---- the parts of the HTML report, built in ----
+REPORT_PARTS := $(addprefix userspace/replay/report.,html css js)
+$(BUILD)/gen/report.S: $(REPORT_PARTS) userspace/replay/embed.sh
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D) && sh userspace/replay/embed.sh $(REPORT_PARTS) > $@
 
 # ---- default rule packs, built in ----
 PACKS := $(sort $(wildcard rules/packs/*.yaml))

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/pipeline/run.h"
+#include "userspace/store/keys.h"
 #include "userspace/store/manifest.h"
 
 #define BUNDLE_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -131,4 +133,23 @@ int bundle_check_end(int fd, uint64_t last, struct err *err)
 	return err_set(err, EBADMSG,
 		       "the record ends at %llu of %llu: it was cut; see `warder verify`",
 		       (unsigned long long)last, (unsigned long long)m.records);
+}
+
+int bundle_read_keys(const struct option_list *files, uint8_t keys[][STORE_HASH_LEN],
+		     struct err *err)
+{
+	if (files->n > BUNDLE_KEYS_MAX)
+		return err_set(err, E2BIG, "more than %d keys", BUNDLE_KEYS_MAX);
+	for (size_t i = 0; i < files->n; i++) {
+		auto_free char *text = NULL;
+		size_t n = 0;
+		int r = file_read_at(AT_FDCWD, files->v[i], 4096, &text, &n);
+
+		if (r == 0)
+			r = key_parse((struct str){ text, n }, keys[i]);
+		if (r < 0)
+			return err_set(err, r, "key file '%s': %s", files->v[i],
+				       r == -EINVAL ? "no public key of a host" : strerror(-r));
+	}
+	return 0;
 }

@@ -6,7 +6,9 @@
 
 #include <stdint.h>
 #include "userspace/base/err.h"
+#include "userspace/base/option.h"
 #include "userspace/base/ulid.h"
+#include "userspace/store/store.h"
 
 /* Opens the bundle's directory. -ENOENT, -ENOTUNIQ with the candidates in err. */
 int bundle_open(int *ret_fd, const char *word, struct err *err);
@@ -17,5 +19,11 @@ int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, str
 /* After the last record that could be read, `last`: -EBADMSG when the manifest tells of more, so that a
  * record that was cut does not look like a short one. */
 int bundle_check_end(int fd, uint64_t last, struct err *err);
+
+#define BUNDLE_KEYS_MAX 16
+
+/* The hosts' public keys in these files (`warder keys public`), for store_verify_signed. */
+int bundle_read_keys(const struct option_list *files, uint8_t keys[][STORE_HASH_LEN],
+		     struct err *err);
 
 #endif

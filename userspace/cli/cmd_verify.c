@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
-#include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
-#include "userspace/store/keys.h"
-
-#define KEYS_MAX 16
+#include "userspace/store/store.h"
 
 struct verify_args {
 	struct option_list keys;
@@ -101,25 +97,6 @@ static void print_text(const struct verify_report *rep)
 		printf("  signed    no\n");
 }
 
-static int read_keys(const struct option_list *files, uint8_t keys[][STORE_HASH_LEN],
-		     struct err *err)
-{
-	if (files->n > KEYS_MAX)
-		return err_set(err, E2BIG, "more than %d keys", KEYS_MAX);
-	for (size_t i = 0; i < files->n; i++) {
-		auto_free char *text = NULL;
-		size_t n = 0;
-		int r = file_read_at(AT_FDCWD, files->v[i], 4096, &text, &n);
-
-		if (r == 0)
-			r = key_parse((struct str){ text, n }, keys[i]);
-		if (r < 0)
-			return err_set(err, r, "key file '%s': %s", files->v[i],
-				       r == -EINVAL ? "no public key of a host" : strerror(-r));
-	}
-	return 0;
-}
-
 /* An intact record of another session, put where this one was. */
 static void check_id(struct verify_report *rep, const char *id)
 {
@@ -133,7 +110,7 @@ static void check_id(struct verify_report *rep, const char *id)
 int cmd_verify(int argc, char **argv)
 {
 	struct verify_args args = { 0 };
-	uint8_t keys[KEYS_MAX][STORE_HASH_LEN];
+	uint8_t keys[BUNDLE_KEYS_MAX][STORE_HASH_LEN];
 	struct verify_options opt = { .keys = (const uint8_t(*)[STORE_HASH_LEN])keys };
 	struct verify_report rep;
 	char id[ULID_LEN + 1];
@@ -155,7 +132,8 @@ int cmd_verify(int argc, char **argv)
 		err_set(&err, EINVAL, n == 0 ? "which session?" : "one session at a time");
 		return cli_bad_usage("verify", &err);
 	}
-	if (read_keys(&args.keys, keys, &err) < 0 || bundle_open_id(&fd, id, argv[1], &err) < 0)
+	if (bundle_read_keys(&args.keys, keys, &err) < 0 ||
+	    bundle_open_id(&fd, id, argv[1], &err) < 0)
 		return cli_fail(&err);
 	opt.n_keys = args.keys.n;
 	if (store_verify_signed(fd, &opt, &rep,

@@ -8,6 +8,7 @@ const struct command commands[] = {
 	{ "run", "run a command in a watched sandbox", cmd_run },
 	{ "events", "print the events of a session", cmd_events },
 	{ "replay", "show a session as a timeline, or judge it again", cmd_replay },
+	{ "report", "write a session as one HTML page", cmd_report },
 	{ "verify", "prove that a session's record is complete and unaltered", cmd_verify },
 	{ "export", "send a session's events to a sink, from where it left off", cmd_export },
 	{ "keys", "the host's key that signs records", cmd_keys },

@@ -9,6 +9,7 @@ int cmd_export(int argc, char **argv);
 int cmd_keys(int argc, char **argv);
 int cmd_fields(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

@@ -104,37 +104,37 @@ static bool needs_quotes(struct str s)
 	return s.n == 0;
 }
 
-static void put_word(struct str s, struct buf *out)
+static void put_word(struct str s, size_t max, struct buf *out)
 {
 	bool quotes = needs_quotes(s);
 
 	if (quotes)
 		buf_addc(out, '\'');
-	text_for_terminal(s, TIMELINE_VALUE_MAX, out);
+	text_for_terminal(s, max, out);
 	if (quotes)
 		buf_addc(out, '\'');
 }
 
-static void put_list(const struct str *v, size_t n, struct buf *out)
+static void put_list(const struct str *v, size_t n, size_t max, struct buf *out)
 {
 	size_t start = out->n;
 
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			buf_addc(out, ' ');
-		if (out->n - start > TIMELINE_VALUE_MAX) {
+		if (out->n - start > max) {
 			buf_printf(out, "... (%zu more)", n - i);
 			return;
 		}
-		put_word(v[i], out);
+		put_word(v[i], max, out);
 	}
 }
 
-static void put_answers(const struct event_dns_answer *v, size_t n, struct buf *out)
+static void put_answers(const struct event_dns_answer *v, size_t n, size_t max, struct buf *out)
 {
 	size_t start = out->n;
 
-	for (size_t i = 0; i < n && out->n - start < TIMELINE_VALUE_MAX; i++) {
+	for (size_t i = 0; i < n && out->n - start < max; i++) {
 		if (i)
 			buf_addz(out, ", ");
 		text_for_terminal(v[i].type, 20, out);
@@ -143,13 +143,13 @@ static void put_answers(const struct event_dns_answer *v, size_t n, struct buf *
 	}
 }
 
-static void put_value(const struct event *ev, enum field_id f, struct buf *out)
+int timeline_value(const struct event *ev, enum field_id f, size_t max, struct buf *out)
 {
 	char text[RFC3339_NS_LEN + 46];
 
 	switch (event_fields[f].type) {
 	case FT_STR:
-		text_for_terminal(ev->v[f].s, TIMELINE_VALUE_MAX, out);
+		text_for_terminal(ev->v[f].s, max, out);
 		break;
 	case FT_U64:
 		buf_printf(out, "%llu", (unsigned long long)ev->v[f].u);
@@ -171,14 +171,20 @@ static void put_value(const struct event *ev, enum field_id f, struct buf *out)
 		buf_add(out, text, ip_addr_text(&ev->v[f].ip, text));
 		break;
 	case FT_STRLIST:
-		put_list(ev->v[f].list.v, ev->v[f].list.n, out);
+		put_list(ev->v[f].list.v, ev->v[f].list.n, max, out);
 		break;
 	case FT_ANSWERS:
-		put_answers(ev->v[f].answers.v, ev->v[f].answers.n, out);
+		put_answers(ev->v[f].answers.v, ev->v[f].answers.n, max, out);
 		break;
 	case FT_ANCESTORS:
 		break;
 	}
+	return out->failed ? -ENOMEM : 0;
+}
+
+static void put_value(const struct event *ev, enum field_id f, struct buf *out)
+{
+	timeline_value(ev, f, TIMELINE_VALUE_MAX, out);
 }
 
 /* ---- lines ---- */

@@ -22,6 +22,9 @@ int timeline_line(struct timeline *t, const struct event *ev, struct buf *out);
 /* What an event says, without time and process. */
 int timeline_what(const struct event *ev, struct buf *out);
 
+/* One field's value, safe for a terminal, of at most about `max` bytes. The field must be there. */
+int timeline_value(const struct event *ev, enum field_id f, size_t max, struct buf *out);
+
 /* Text of a sandbox for a terminal: control characters, invalid UTF-8, and characters that are invisible
  * or turn the direction (bidi controls, zero-width) come out as \xNN or \u{NNNN}; at most `max` bytes. */
 int text_for_terminal(struct str s, size_t max, struct buf *out);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
+#include "userspace/cli/bundle.h"
+#include "userspace/cli/cli.h"
+#include "userspace/cli/commands.h"
+#include "userspace/cli/util.h"
+#include "userspace/replay/report.h"
+#include "userspace/store/store.h"
+
+DEFINE_AUTO(journal_reader, journal_reader_free)
+DEFINE_AUTO(report, report_free)
+
+#define EVENT_MEM_MAX (16u << 20)
+#define PAGE_MAX      ((size_t)1 << 30)
+
+struct report_args {
+	struct option_list keys;
+	const char *output;
+	bool help;
+};
+
+static const struct option_def OPTIONS[] = {
+	{ "output", 'o', OPT_STR, offsetof(struct report_args, output), "FILE",
+	  "the page (default: stdout)" },
+	{ "key", 'k', OPT_STRLIST, offsetof(struct report_args, keys), "FILE",
+	  "a host's public key the record must be signed by; repeatable" },
+	{ "help", 'h', OPT_FLAG, offsetof(struct report_args, help), NULL, "this text" },
+	{ 0 },
+};
+
+static int add_events(struct report *report, int fd, struct err *err)
+{
+	AUTO(journal_reader) struct journal_reader *reader = NULL;
+	static struct event ev;
+	struct arena arena;
+	struct str rec;
+	uint64_t seq;
+	int r;
+
+	r = journal_reader_open(&reader, fd, err);
+	if (r < 0)
+		return r;
+	arena_init(&arena, EVENT_MEM_MAX);
+	while ((r = journal_reader_next(reader, &rec, &seq, err)) > 0) {
+		arena_reset(&arena);
+		r = event_from_json(&ev, &arena, rec, err);
+		if (r < 0) {
+			err_wrap(err, r, "record %llu", (unsigned long long)seq);
+			break;
+		}
+		r = report_add(report, &ev);
+		if (r < 0) {
+			err_set(err, r, "record %llu: %m", (unsigned long long)seq);
+			break;
+		}
+	}
+	arena_done(&arena);
+	return r;
+}
+
+/* What can be read is shown, and the verdict says how far it can be trusted. */
+static int make_page(int fd, const struct verify_report *v, struct buf *page, struct err *err)
+{
+	const struct report_evidence evidence = {
+		.code = v->state,
+		.text = v->text,
+		.head = v->head,
+		.host_key = v->host_key,
+		.is_signed = v->is_signed,
+		.is_trusted = v->is_trusted,
+		.records = v->records,
+		.lost = v->gaps,
+		.checkpoints = v->checkpoints,
+	};
+	AUTO(report) struct report *report = NULL;
+	int r;
+
+	r = report_new(&report);
+	if (r < 0)
+		return err_set(err, r, "%m");
+	r = add_events(report, fd, err);
+	if (r < 0 && v->state != VERIFY_ALTERED)
+		return r;
+	*err = (struct err){ 0 };
+	r = report_write(report, &evidence, page);
+	return r < 0 ? err_set(err, r, "writing the page: %m") : 0;
+}
+
+static int write_page(const char *path, const struct buf *page, struct err *err)
+{
+	char dir_text[4096], base_text[4096];
+	auto_close int dirfd = -1;
+	int r;
+
+	if (!path || !strcmp(path, "-")) {
+		fwrite(page->p, 1, page->n, stdout);
+		return 0;
+	}
+	if (strlen(path) >= sizeof(dir_text))
+		return err_set(err, ENAMETOOLONG, "'%s': path too long", path);
+	snprintf(dir_text, sizeof(dir_text), "%s", path);
+	snprintf(base_text, sizeof(base_text), "%s", path);
+	dirfd = open(dirname(dir_text), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = dirfd < 0 ? -errno
+		      : file_replace_at(dirfd, basename(base_text), page->p, page->n, 0600);
+	return r < 0 ? err_set(err, r, "'%s': %s", path, strerror(-r)) : 0;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	uint8_t keys[BUNDLE_KEYS_MAX][STORE_HASH_LEN];
+	struct verify_options opt = { .keys = (const uint8_t(*)[STORE_HASH_LEN])keys };
+	struct report_args args = { 0 };
+	struct verify_report rep;
+	auto_close int fd = -1;
+	auto_buf struct buf page;
+	struct err err = { 0 };
+	int n;
+
+	buf_init(&page, PAGE_MAX);
+	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
+		return cli_bad_usage("report", &err);
+	if (args.help) {
+		cli_usage(
+			"report [OPTIONS] SESSION|DIR",
+			"Write a session as one HTML page: timeline, process tree, alerts, files, network,\n"
+			"and the verdict of verify. The page needs no network and opens from disk.\n\n"
+			"Exit code: that of verify: 0 intact and sealed, 1 altered, 2 open or truncated,\n"
+			"3 intact with declared gaps; 125 no page was written.",
+			OPTIONS);
+		return 0;
+	}
+	if (n != 1) {
+		err_set(&err, EINVAL, n == 0 ? "which session?" : "one session at a time");
+		return cli_bad_usage("report", &err);
+	}
+	opt.n_keys = args.keys.n;
+	if (bundle_read_keys(&args.keys, keys, &err) < 0 || bundle_open(&fd, argv[1], &err) < 0)
+		return cli_fail(&err);
+	if (store_verify_signed(fd, &opt, &rep, NULL, NULL, &err) < 0 ||
+	    make_page(fd, &rep, &page, &err) < 0) {
+		err_wrap(&err, -EBADMSG, "session '%s'", argv[1]);
+		return cli_fail(&err);
+	}
+	if (write_page(args.output, &page, &err) < 0)
+		return cli_fail(&err);
+	return cli_finish_output(rep.state);
+}
