@@ -88,6 +88,9 @@ struct exporter_class {
 	void (*close)(struct exporter *x);
 	/* The files behind the sink were moved away (SIGHUP); may be NULL. */
 	void (*reopen)(struct exporter *x);
+	/* What in these settings weakens the promise that nothing gets lost, in words for the operator;
+	 * NULL = nothing. May be NULL. */
+	const char *(*warning)(const struct exporter_config *cfg);
 };
 
 #define EXPORTER_PROPS_MAX 64
@@ -136,6 +139,8 @@ int exporter_config_set(struct exporter_config *cfg, const char *key, const char
 /* The value given, else the default, else NULL. */
 const char *exporter_config_get(const struct exporter_config *cfg, const char *key);
 void exporter_config_done(struct exporter_config *cfg);
+/* See `warning` above; NULL = nothing to say. */
+const char *exporter_config_warning(const struct exporter_config *cfg);
 
 /* ---- fan-out: one thread that reads the journal for all sinks ---- */
 

@@ -15,8 +15,11 @@
 #include <unistd.h>
 
 #include "exporters/classes.h"
+#include "exporters/rotate.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/buf.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/option.h"
 
 /* Lines wait here until poll, or until this much is there. */
 #define FILE_FLUSH_BYTES (256 * 1024)
@@ -25,7 +28,8 @@
 /* Look again whether a slow reader made room. */
 #define FILE_SLOW_MS 5
 /* How far back the end of the last whole line is searched for after a crash cut one. */
-#define FILE_TORN_MAX FILE_RECORD_MAX
+#define FILE_TORN_MAX	     FILE_RECORD_MAX
+#define FILE_ROTATE_RETRY_NS (60 * NSEC_PER_SEC)
 
 struct file_sink {
 	struct exporter x;
@@ -38,6 +42,9 @@ struct file_sink {
 	struct buf buf;	  /* lines that are not out */
 	uint64_t buf_seq; /* last record in buf */
 	uint64_t acked;
+	struct rotate rotate;
+	uint64_t rotate_at; /* CLOCK_MONOTONIC ns: not before that, after a failure */
+	char rotate_text[256];
 	char text[256];
 };
 
@@ -95,6 +102,34 @@ static int follow_move(struct file_sink *s)
 	else if (have.st_nlink)
 		r = 0;
 	return r;
+}
+
+/* Move the file away when it is large or old enough. What fails (the directory may not be ours) is told,
+ * and writing goes on. */
+static int rotate(struct file_sink *s)
+{
+	uint64_t real = clock_real_ns(), now = clock_ns(CLOCK_MONOTONIC);
+	int r;
+
+	if (!s->owned || s->mid_line || now < s->rotate_at)
+		return 0;
+	while (flock(s->fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -errno;
+	r = rotate_is_due(&s->rotate, s->fd, s->buf.n, real);
+	if (r > 0)
+		r = rotate_now(&s->rotate, s->path, s->fd, real);
+	flock(s->fd, LOCK_UN);
+	if (r < 0) {
+		struct err err = { 0 };
+
+		err_set(&err, r, "cannot rotate '%s', writing goes on: %m", s->path);
+		snprintf(s->rotate_text, sizeof(s->rotate_text), "%.250s", err.text);
+		s->rotate_at = now + FILE_ROTATE_RETRY_NS;
+		return 0;
+	}
+	s->rotate_text[0] = 0;
+	return r ? follow_move(s) : 0;
 }
 
 /* Length of the file up to the end of its last whole line; `size` when no line end is near. */
@@ -206,6 +241,8 @@ static int flush(struct file_sink *s)
 	int r;
 
 	r = s->fd < 0 ? open_file(s) : follow_move(s);
+	if (r == 0 && (s->rotate.size || s->rotate.age_ns))
+		r = rotate(s);
 	if (r < 0) {
 		set_text(s, "cannot open", r);
 		return r;
@@ -274,7 +311,18 @@ static uint64_t file_poll(struct exporter *x, int timeout_ms)
 
 static const char *file_status(const struct exporter *x)
 {
-	return ((const struct file_sink *)x)->text;
+	const struct file_sink *s = (const struct file_sink *)x;
+
+	return s->text[0] ? s->text : s->rotate_text;
+}
+
+/* Moved files are noticed anyway; this makes it certain, now. */
+static void file_reopen(struct exporter *x)
+{
+	struct file_sink *s = (struct file_sink *)x;
+
+	if (s->owned && !s->mid_line)
+		close_file(s);
 }
 
 static void file_close(struct exporter *x)
@@ -287,13 +335,34 @@ static void file_close(struct exporter *x)
 	free(s);
 }
 
+static int read_rotation(struct rotate *r, const struct exporter_config *cfg, struct err *err)
+{
+	const char *size = exporter_config_get(cfg, "rotate-size");
+	const char *age = exporter_config_get(cfg, "rotate-age");
+	const char *keep = exporter_config_get(cfg, "keep");
+
+	if (*size && parse_size(size, &r->size) < 0)
+		return err_set(err, EINVAL, "property 'rotate-size': '%s' is no size such as 100M",
+			       size);
+	if (*age && parse_duration_ns(age, &r->age_ns) < 0)
+		return err_set(err, EINVAL,
+			       "property 'rotate-age': '%s' is no duration such as 24h", age);
+	if (*keep && parse_u64(keep, &r->keep) < 0)
+		return err_set(err, EINVAL, "property 'keep': '%s' is no number", keep);
+	return 0;
+}
+
 static int file_open(struct exporter **ret, const struct exporter_config *cfg, struct err *err)
 {
 	const char *path = exporter_config_get(cfg, "path");
 	const char *sync = exporter_config_get(cfg, "sync");
+	struct rotate rotation = { 0 };
 	struct file_sink *s;
 	int r;
 
+	r = read_rotation(&rotation, cfg, err);
+	if (r < 0)
+		return r;
 	if (strcmp(sync, "yes") && strcmp(sync, "no"))
 		return err_set(err, EINVAL, "property 'sync': '%s' is not yes or no", sync);
 	s = calloc(1, sizeof(*s));
@@ -302,6 +371,7 @@ static int file_open(struct exporter **ret, const struct exporter_config *cfg, s
 	s->x.class = &file_exporter;
 	s->fd = -1;
 	s->sync = !strcmp(sync, "yes");
+	s->rotate = rotation;
 	buf_init(&s->buf, FILE_FLUSH_BYTES + FILE_RECORD_MAX + 1);
 	if (strcmp(path, "-")) {
 		s->path = strdup(path);
@@ -323,6 +393,9 @@ static int file_open(struct exporter **ret, const struct exporter_config *cfg, s
 
 static const struct exporter_property properties[] = {
 	{ "path", "PATH", NULL, "file to append to; - = stdout", true },
+	{ "rotate-size", "SIZE", "", "move the file away before it grows past this", false },
+	{ "rotate-age", "DURATION", "", "move the file away when it is so old", false },
+	{ "keep", "N", "", "how many moved files to keep; default: all", false },
 	{ "sync", "yes|no", "yes", "acknowledge only what is on the disk (fdatasync)", false },
 	{ 0 },
 };
@@ -336,4 +409,5 @@ const struct exporter_class file_exporter = {
 	.poll = file_poll,
 	.status = file_status,
 	.close = file_close,
+	.reopen = file_reopen,
 };

@@ -334,6 +334,14 @@ int http_add_header(struct http_sink *s, struct err *err, const char *fmt, ...)
 	return 0;
 }
 
+const char *http_warning(const struct exporter_config *cfg)
+{
+	if (!strcmp(exporter_config_get(cfg, "verify"), "no"))
+		return "the server's certificate is not checked: anybody on the way can read and "
+		       "swallow events";
+	return NULL;
+}
+
 static int yes_no(const struct exporter_config *cfg, const char *key, bool *ret, struct err *err)
 {
 	const char *v = exporter_config_get(cfg, key);

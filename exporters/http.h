@@ -88,9 +88,11 @@ uint64_t http_poll(struct exporter *x, int timeout_ms);
 const char *http_status(const struct exporter *x);
 void http_close(struct exporter *x);
 
+const char *http_warning(const struct exporter_config *cfg);
+
 #define HTTP_OPS                                                                        \
 	.renders = true, .write = http_write, .poll = http_poll, .status = http_status, \
-	.close = http_close
+	.close = http_close, .warning = http_warning
 
 int http_add_header(struct http_sink *s, struct err *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -23,7 +23,10 @@
 struct kafka_sink {
 	struct exporter x;
 	const struct exporter_host *host;
-	char *topic, *alerts_topic; /* alerts_topic NULL = none */
+	char *names[KAFKA_TOPICS]; /* NULL = none */
+	struct kafka_topics topics;
+	const struct format *format;
+	char name[64]; /* of the sink */
 	rd_kafka_conf_t *conf;
 	rd_kafka_t *rk; /* NULL between the end of one producer and the next write */
 	struct prefix prefix;
@@ -35,6 +38,7 @@ struct kafka_sink {
 	uint64_t careful_until;		/* up to here: a refused batch had records of up to here */
 	uint64_t dead_seq;		/* last record dead-lettered by a delivery report */
 
+	bool reported;	   /* by the poll that runs */
 	bool up;	   /* a broker is connected, as far as we know */
 	uint64_t alive_at; /* last delivery report, or when there was nothing to report */
 	uint64_t stall_ns; /* patience of the watchdog */
@@ -54,6 +58,13 @@ __attribute__((format(printf, 2, 3))) static void set_text(struct kafka_sink *s,
 
 /* ---- what the library tells us; all in our poll ---- */
 
+static void dead_letter_copy(struct kafka_sink *s, struct kafka_dead_letter *d)
+{
+	d->sink = s->name;
+	d->is_json = s->format->is_json;
+	kafka_send_dead_letter(s->rk, s->topics.v[KAFKA_DLQ], d);
+}
+
 static void on_refused(struct kafka_sink *s, const rd_kafka_message_t *m, uint64_t ticket)
 {
 	uint64_t seq = prefix_seq(&s->prefix, ticket);
@@ -67,8 +78,14 @@ static void on_refused(struct kafka_sink *s, const rd_kafka_message_t *m, uint64
 			 rd_kafka_err2str(m->err));
 		return;
 	}
-	if (seq && seq != s->dead_seq && s->host && s->host->dead_letter)
-		s->host->dead_letter(s->host->arg, seq, json, rd_kafka_err2str(m->err));
+	if (seq && seq != s->dead_seq) {
+		struct kafka_dead_letter d = { .seq = seq, .why = rd_kafka_err2str(m->err) };
+
+		kafka_dead_letter_of(&d, m);
+		dead_letter_copy(s, &d);
+		if (s->host && s->host->dead_letter)
+			s->host->dead_letter(s->host->arg, seq, json, d.why);
+	}
 	s->dead_seq = seq;
 	prefix_mark(&s->prefix, ticket);
 }
@@ -81,7 +98,9 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaqu
 	(void)rk;
 	if (s->closing)
 		return;
-	s->alive_at = clock_ns(CLOCK_MONOTONIC);
+	s->reported = true;
+	if (!ticket) /* a copy of a dead letter: nothing waits for it */
+		return;
 	if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		prefix_mark(&s->prefix, ticket);
 		s->up = true;
@@ -156,25 +175,6 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 
 /* ---- the producer's life ---- */
 
-static int start_producer(struct kafka_sink *s, struct err *err)
-{
-	static const uint64_t one = 1;
-	rd_kafka_queue_t *q;
-	int r;
-
-	s->careful = s->careful_until > s->prefix.acked;
-	r = kafka_producer_new(&s->rk, s->conf, s->careful, err);
-	if (r < 0)
-		return r;
-	s->alive_at = clock_ns(CLOCK_MONOTONIC);
-	if (s->host && s->host->wake_fd >= 0) {
-		q = rd_kafka_queue_get_main(s->rk);
-		rd_kafka_queue_io_event_enable(q, s->host->wake_fd, &one, sizeof(one));
-		rd_kafka_queue_destroy(q);
-	}
-	return 0;
-}
-
 static void stop_producer(struct kafka_sink *s)
 {
 	rd_kafka_queue_t *q;
@@ -188,9 +188,34 @@ static void stop_producer(struct kafka_sink *s)
 	rd_kafka_purge(s->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
 				      RD_KAFKA_PURGE_F_NON_BLOCKING);
 	rd_kafka_poll(s->rk, 0);
+	kafka_topics_close(&s->topics);
 	rd_kafka_destroy(s->rk);
 	s->rk = NULL;
 	s->closing = false;
+}
+
+static int start_producer(struct kafka_sink *s, struct err *err)
+{
+	static const uint64_t one = 1;
+	rd_kafka_queue_t *q;
+	int r;
+
+	s->careful = s->careful_until > s->prefix.acked;
+	r = kafka_producer_new(&s->rk, s->conf, s->careful, err);
+	if (r < 0)
+		return r;
+	r = kafka_topics_open(&s->topics, s->rk, (const char *const *)s->names, err);
+	if (r < 0) {
+		stop_producer(s);
+		return r;
+	}
+	s->alive_at = clock_ns(CLOCK_MONOTONIC);
+	if (s->host && s->host->wake_fd >= 0) {
+		q = rd_kafka_queue_get_main(s->rk);
+		rd_kafka_queue_io_event_enable(q, s->host->wake_fd, &one, sizeof(one));
+		rd_kafka_queue_destroy(q);
+	}
+	return 0;
 }
 
 static void give_up_producer(struct kafka_sink *s)
@@ -222,29 +247,6 @@ static void check_stall(struct kafka_sink *s)
 
 /* ---- the sink ---- */
 
-static rd_kafka_resp_err_t produce(struct kafka_sink *s, const char *topic,
-				   const struct export_record *rec, uint64_t ticket)
-{
-	const struct renderer *r = s->host ? s->host->renderer : NULL;
-	const struct format *format = r ? renderer_format(r) : render_formats;
-	char digits[20], *seq = digits + sizeof(digits);
-	struct str text = export_text(rec);
-
-	for (uint64_t v = rec->seq; v || seq == digits + sizeof(digits); v /= 10)
-		*--seq = (char)('0' + v % 10);
-	return rd_kafka_producev(
-		s->rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_KEY(rec->session.p, rec->session.n),
-		RD_KAFKA_V_VALUE((void *)text.p, text.n), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-		RD_KAFKA_V_OPAQUE((void *)(uintptr_t)ticket),
-		RD_KAFKA_V_HEADER("id", rec->id.p, (ssize_t)rec->id.n),
-		RD_KAFKA_V_HEADER("schema", format->schema, -1),
-		RD_KAFKA_V_HEADER("kind", rec->kind.p, (ssize_t)rec->kind.n),
-		RD_KAFKA_V_HEADER("seq", seq, (digits + sizeof(digits) - seq)),
-		RD_KAFKA_V_HEADER("content-type", format->content_type, -1),
-		RD_KAFKA_V_HEADER("sandbox", rec->sandbox.p, (ssize_t)rec->sandbox.n),
-		RD_KAFKA_V_END);
-}
-
 /* Room for the record? Makes a producer when there is none. */
 static bool is_ready(struct kafka_sink *s)
 {
@@ -267,12 +269,20 @@ static bool is_ready(struct kafka_sink *s)
 }
 
 /* What a failed produce() means; the record was sent to nobody, or to the alerts topic only. */
-static enum export_result not_produced(struct kafka_sink *s, rd_kafka_resp_err_t code)
+static enum export_result not_produced(struct kafka_sink *s, const struct export_record *rec,
+				       rd_kafka_resp_err_t code)
 {
 	if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
 		return EXPORT_FULL;
 	if (kafka_verdict(code) == KAFKA_REFUSED || code == RD_KAFKA_RESP_ERR__INVALID_ARG) {
-		s->x.why = rd_kafka_err2str(code);
+		struct kafka_dead_letter d = { rec->id, rec->session, export_text(rec),
+					       .seq = rec->seq };
+
+		d.why = s->x.why = rd_kafka_err2str(code);
+		if (rec->seq > s->dead_seq) { /* not again behind a rewind */
+			s->dead_seq = rec->seq;
+			dead_letter_copy(s, &d);
+		}
 		return EXPORT_POISON;
 	}
 	set_text(s, "cannot produce: %s", rd_kafka_err2str(code));
@@ -283,7 +293,7 @@ static enum export_result not_produced(struct kafka_sink *s, rd_kafka_resp_err_t
 static enum export_result kafka_write(struct exporter *x, const struct export_record *rec)
 {
 	struct kafka_sink *s = (struct kafka_sink *)x;
-	bool alert = s->alerts_topic && kafka_is_alert(rec->kind);
+	bool alert = s->names[KAFKA_ALERTS] && kafka_is_alert(rec->kind);
 	rd_kafka_resp_err_t code;
 	enum export_result res;
 	uint64_t ticket;
@@ -297,20 +307,20 @@ static enum export_result kafka_write(struct exporter *x, const struct export_re
 		return EXPORT_FULL;
 	}
 	if (alert) {
-		code = produce(s, s->alerts_topic, rec, ticket);
+		code = kafka_send(s->rk, s->topics.v[KAFKA_ALERTS], rec, s->format, ticket);
 		if (code) {
 			prefix_cancel(&s->prefix, ticket);
-			return not_produced(s, code);
+			return not_produced(s, rec, code);
 		}
 		s->half_seq = rec->seq;
 		s->half_ticket = ticket;
 	}
-	code = produce(s, s->topic, rec, ticket);
+	code = kafka_send(s->rk, s->topics.v[KAFKA_EVENTS], rec, s->format, ticket);
 	if (!code) {
 		s->half_seq = 0;
 		return EXPORT_OK;
 	}
-	res = not_produced(s, code);
+	res = not_produced(s, rec, code);
 	if (s->half_seq != rec->seq) {
 		prefix_cancel(&s->prefix, ticket);
 	} else if (res == EXPORT_POISON) { /* same bytes, same limits: does not happen */
@@ -325,8 +335,11 @@ static uint64_t kafka_poll(struct exporter *x, int timeout_ms)
 	struct kafka_sink *s = (struct kafka_sink *)x;
 	uint64_t acked = s->prefix.acked;
 
+	s->reported = false;
 	if (s->rk)
 		rd_kafka_poll(s->rk, timeout_ms);
+	if (s->reported)
+		s->alive_at = clock_ns(CLOCK_MONOTONIC);
 	if (s->prefix.acked != acked)
 		s->stall_ns = s->stall_ns_config;
 	check_stall(s);
@@ -348,23 +361,42 @@ static void kafka_close(struct exporter *x)
 	if (s->conf)
 		rd_kafka_conf_destroy(s->conf);
 	prefix_done(&s->prefix);
-	free(s->topic);
-	free(s->alerts_topic);
+	for (int i = 0; i < KAFKA_TOPICS; i++)
+		free(s->names[i]);
 	free(s);
+}
+
+static int set_names(struct kafka_sink *s, const struct exporter_config *cfg, struct err *err)
+{
+	static const char *const keys[KAFKA_TOPICS] = { "topic", "alerts-topic", "dlq-topic" };
+
+	for (int i = 0; i < KAFKA_TOPICS; i++) {
+		const char *name = exporter_config_get(cfg, keys[i]);
+		int r;
+
+		if (!*name && i != KAFKA_EVENTS)
+			continue;
+		r = kafka_check_topic(keys[i], name, err);
+		if (r < 0)
+			return r;
+		s->names[i] = strdup(name);
+		if (!s->names[i])
+			return err_set(err, ENOMEM, "out of memory");
+	}
+	return 0;
 }
 
 static int set_up(struct kafka_sink *s, const struct exporter_config *cfg, struct err *err)
 {
-	const char *topic = exporter_config_get(cfg, "topic");
-	const char *alerts = exporter_config_get(cfg, "alerts-topic");
 	const char *stall = exporter_config_get(cfg, "stall");
 	int r;
 
-	r = kafka_check_topic("topic", topic, err);
-	if (r == 0 && *alerts)
-		r = kafka_check_topic("alerts-topic", alerts, err);
+	r = set_names(s, cfg, err);
 	if (r < 0)
 		return r;
+	s->format =
+		s->host && s->host->renderer ? renderer_format(s->host->renderer) : render_formats;
+	memcpy(s->name, cfg->name, sizeof(s->name));
 	if (parse_duration_ns(stall, &s->stall_ns_config) < 0 || !s->stall_ns_config)
 		return err_set(err, EINVAL, "property 'stall': '%s' is no duration such as 30s",
 			       stall);
@@ -377,9 +409,7 @@ static int set_up(struct kafka_sink *s, const struct exporter_config *cfg, struc
 	rd_kafka_conf_set_error_cb(s->conf, on_error);
 	rd_kafka_conf_set_stats_cb(s->conf, on_stats);
 	rd_kafka_conf_set_log_cb(s->conf, on_log);
-	s->topic = strdup(topic);
-	s->alerts_topic = *alerts ? strdup(alerts) : NULL;
-	if (!s->topic || (*alerts && !s->alerts_topic) || prefix_init(&s->prefix, KAFKA_WINDOW) < 0)
+	if (prefix_init(&s->prefix, KAFKA_WINDOW) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	set_text(s, "connecting to %.200s", exporter_config_get(cfg, "brokers"));
 	return start_producer(s, err); /* now: errors in settings show at once */
@@ -403,12 +433,33 @@ static int kafka_open(struct exporter **ret, const struct exporter_config *cfg, 
 	return 0;
 }
 
+static const char *warning(const struct exporter_config *cfg)
+{
+	static const char *const promises[] = {
+		"kafka.acks",
+		"kafka.request.required.acks",
+		"kafka.enable.idempotence",
+		"kafka.message.timeout.ms",
+		"kafka.delivery.timeout.ms",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(promises); i++)
+		if (exporter_config_get(cfg, promises[i]))
+			return "acks, enable.idempotence and message.timeout.ms are what keeps events "
+			       "whole and in order; they are set otherwise";
+	return NULL;
+}
+
 static const struct exporter_property properties[] = {
 	{ "brokers", "HOST:PORT,...", NULL, "brokers to start from", true },
 	{ "topic", "NAME", "warder.events", "topic of every event", true },
 	{ "alerts-topic", "NAME", "warder.alerts",
 	  "topic that gets alerts, actions, escapes, gaps and session events as well; empty = none",
 	  true },
+	{ "dlq-topic", "NAME", "warder.dlq",
+	  "topic that gets a copy of what was refused for good, and why; empty = none", false },
+	{ "checkpoints-topic", "NAME", "warder.checkpoints",
+	  "topic of a signed record's checkpoints, an outside witness; empty = none", false },
 	{ "stall", "DURATION", "30s",
 	  "start the producer anew when a connected broker acknowledges nothing for so long",
 	  false },
@@ -425,4 +476,5 @@ const struct exporter_class kafka_exporter = {
 	.poll = kafka_poll,
 	.status = kafka_status,
 	.close = kafka_close,
+	.warning = warning,
 };

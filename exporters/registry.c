@@ -222,6 +222,11 @@ const char *exporter_config_get(const struct exporter_config *cfg, const char *k
 	return p ? p->def : NULL;
 }
 
+const char *exporter_config_warning(const struct exporter_config *cfg)
+{
+	return cfg->class->warning ? cfg->class->warning(cfg) : NULL;
+}
+
 void exporter_config_done(struct exporter_config *cfg)
 {
 	for (size_t i = 0; i < cfg->props_n; i++) {

@@ -16,21 +16,50 @@ static bool take(struct scan *s, char c)
 	return true;
 }
 
+/* Bytes of x that are c have their high bit set, at least up to the first such byte. */
+static inline uint64_t bytes_like(uint64_t x, char c)
+{
+	const uint64_t ones = 0x0101010101010101;
+	uint64_t y = x ^ ones * (unsigned char)c;
+
+	return (y - ones) & ~y & ones << 7;
+}
+
+/* The first quote or backslash from p on; `end` when there is none. Strings are short: no calls. */
+static const char *find_special(const char *p, const char *end)
+{
+	for (; end - p >= 8; p += 8) {
+		uint64_t x, hit;
+
+		memcpy(&x, p, 8);
+		hit = bytes_like(x, '"') | bytes_like(x, '\\');
+		if (!hit)
+			continue;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		return p + __builtin_ctzll(hit) / 8;
+#else
+		break;
+#endif
+	}
+	while (p < end && *p != '"' && *p != '\\')
+		p++;
+	return p;
+}
+
 /* p is at the opening quote; afterwards behind the closing one. */
 static bool skip_string(struct scan *s)
 {
-	const char *from = s->p + 1, *quote, *slash;
+	const char *p = s->p + 1;
 
 	for (;;) {
-		quote = from < s->end ? memchr(from, '"', (size_t)(s->end - from)) : NULL;
-		if (!quote)
+		p = p < s->end ? find_special(p, s->end) : s->end;
+		if (p == s->end)
 			return false;
-		slash = memchr(from, '\\', (size_t)(quote - from));
-		if (!slash)
+		if (*p == '"')
 			break;
-		from = slash + 2; /* what is escaped is part of the string */
+		p += 2; /* what is escaped is part of the string */
 	}
-	s->p = quote + 1;
+	s->p = p + 1;
 	return true;
 }
 
@@ -120,7 +149,8 @@ bool scan_element(struct scan *s, struct str *ret_value)
 
 bool scan_string(struct str value, struct str *ret)
 {
-	if (value.n < 2 || value.p[0] != '"' || memchr(value.p, '\\', value.n))
+	if (value.n < 2 || value.p[0] != '"' ||
+	    find_special(value.p + 1, value.p + value.n) != value.p + value.n - 1)
 		return false;
 	*ret = (struct str){ value.p + 1, value.n - 2 };
 	return true;

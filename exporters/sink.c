@@ -62,7 +62,11 @@ static void dead_letter(struct sink *s, uint64_t seq, struct str json, bool is_j
 
 static void on_dead_letter(void *arg, uint64_t seq, struct str json, const char *why)
 {
-	dead_letter(arg, seq, json, true, why);
+	const struct sink *s = arg;
+
+	/* It comes as it was sent. */
+	dead_letter(arg, seq, json, !s->host.renderer || renderer_format(s->host.renderer)->is_json,
+		    why);
 }
 
 static void refuse(struct sink *s, bool is_json, const char *why)

@@ -17,7 +17,8 @@
 /* The kernel gives a peer up that acknowledges nothing for so long. */
 #define STREAM_DEAD_MS 30000
 
-enum stream_kind { STREAM_TCP, STREAM_TLS, STREAM_UDP, STREAM_UNIX };
+/* STREAM_JOURNALD: journald's own protocol, over a unix datagram socket. */
+enum stream_kind { STREAM_TCP, STREAM_TLS, STREAM_UDP, STREAM_UNIX, STREAM_JOURNALD };
 
 struct stream_options {
 	enum stream_kind kind;
@@ -44,6 +45,9 @@ bool stream_drive(struct stream *s);
 void stream_works(struct stream *s);
 /* Bytes taken; 0 = not now; -errno: for datagrams -EMSGSIZE, else the connection is gone. */
 ssize_t stream_write(struct stream *s, const void *p, size_t n);
+/* The same for a datagram that is larger than the socket takes: in a sealed memory file, as journald has
+ * it. Returns n or what stream_write does. */
+ssize_t stream_write_file(struct stream *s, const void *p, size_t n);
 /* Bytes on the wire so far in this connection, and how many of them the other side's kernel has
  * acknowledged (datagrams: all). */
 uint64_t stream_written(const struct stream *s);
@@ -55,5 +59,6 @@ int stream_retry_ms(const struct stream *s);
 /* Why there is no connection; "" when there is. */
 const char *stream_text(const struct stream *s);
 bool stream_is_datagram(const struct stream *s);
+enum stream_kind stream_kind(const struct stream *s);
 
 #endif

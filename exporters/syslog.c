@@ -120,6 +120,8 @@ static enum export_result send_datagram(struct syslog_sink *s, const struct expo
 {
 	ssize_t w = stream_write(s->stream, s->line.p, s->line.n);
 
+	if (w == -EMSGSIZE && stream_kind(s->stream) == STREAM_JOURNALD)
+		w = stream_write_file(s->stream, s->line.p, s->line.n);
 	if (w == -EMSGSIZE) {
 		s->x.why = "larger than a datagram may be";
 		return EXPORT_POISON;
@@ -162,7 +164,8 @@ static enum export_result syslog_write(struct exporter *x, const struct export_r
 	if (s->out.n >= SYSLOG_BUFFER)
 		return EXPORT_FULL;
 	buf_reset(&s->line);
-	if (syslog_format(&s->line, &s->header, rec) < 0) {
+	if ((stream_kind(s->stream) == STREAM_JOURNALD ? syslog_journald : syslog_format)(
+		    &s->line, &s->header, rec) < 0) {
 		x->why = "larger than a message may be";
 		return EXPORT_POISON;
 	}
@@ -239,6 +242,10 @@ static int set_up_stream(struct syslog_sink *s, const struct exporter_config *cf
 	r = stream_parse(&opt, address, strncmp(address, "tls:", 4) ? "514" : "6514", err);
 	if (r < 0)
 		return r;
+	if (opt.kind == STREAM_UDP && strcmp(exporter_config_get(cfg, "lossy"), "yes"))
+		return err_set(err, EINVAL,
+			       "address '%s': UDP may lose messages; lossy=yes accepts that",
+			       exporter_config_get(cfg, "address"));
 	if (opt.kind != STREAM_TLS && (opt.ca || opt.cert || opt.key || opt.insecure))
 		return err_set(err, EINVAL,
 			       "properties ca, cert, key and verify need a tls:// address");
@@ -272,10 +279,23 @@ static int syslog_open(struct exporter **ret, const struct exporter_config *cfg,
 	return 0;
 }
 
+static const char *warning(const struct exporter_config *cfg)
+{
+	const char *verify = exporter_config_get(cfg, "verify");
+
+	if (!strncmp(exporter_config_get(cfg, "address"), "udp:", 4))
+		return "syslog over UDP loses messages when the network or the receiver is busy, and "
+		       "nobody is told; large events do not fit at all";
+	if (!strcmp(verify, "no"))
+		return "the receiver's certificate is not checked: anybody on the way can read and "
+		       "swallow events";
+	return NULL;
+}
+
 static const struct exporter_property properties[] = {
 	{ "address", "ADDRESS", NULL,
-	  "tls://HOST:6514, tcp://HOST:514, unix:/dev/log, or (may lose messages) udp://HOST:514",
-	  true },
+	  "tls://HOST:6514, tcp://HOST:514, unix:/dev/log, journald:, or udp://HOST:514", true },
+	{ "lossy", "yes|no", "no", "yes: udp:// may lose messages, and nobody will know", false },
 	{ "facility", "NAME", "local0", "local0 ... local7, auth, authpriv, audit, ... or 0..23",
 	  false },
 	{ "app-name", "NAME", "warder", "APP-NAME of the messages", false },
@@ -298,4 +318,5 @@ const struct exporter_class syslog_exporter = {
 	.poll = syslog_poll,
 	.status = syslog_status,
 	.close = syslog_close,
+	.warning = warning,
 };

@@ -19,5 +19,9 @@ int syslog_severity(struct str kind);
 /* Append <PRI>1 TIME HOST APP - KIND [warder@32473 id session seq sandbox] JSON. Whatever the record
  * holds, header and structured data stay well-formed. -ENOMEM, -EMSGSIZE. */
 int syslog_format(struct buf *out, const struct syslog_header *h, const struct export_record *rec);
+/* The same for journald's native protocol: one field a line. What an event holds cannot make another
+ * field. */
+int syslog_journald(struct buf *out, const struct syslog_header *h,
+		    const struct export_record *rec);
 
 #endif

@@ -136,3 +136,38 @@ int syslog_format(struct buf *out, const struct syslog_header *h, const struct e
 	buf_add(out, text.p, text.n);
 	return out->failed ? -EMSGSIZE : 0;
 }
+
+/* Systemd's "native protocol": NAME=value lines; a value with a line end in it has its length in front,
+ * 64 bits little-endian, behind NAME and a line end. */
+static void add_field_value(struct buf *out, const char *name, struct str value)
+{
+	if (!value.n)
+		return;
+	buf_addz(out, name);
+	if (memchr(value.p, '\n', value.n)) {
+		unsigned char len[8];
+
+		for (int i = 0; i < 8; i++)
+			len[i] = (unsigned char)((uint64_t)value.n >> 8 * i);
+		buf_addc(out, '\n');
+		buf_add(out, len, sizeof(len));
+	} else {
+		buf_addc(out, '=');
+	}
+	buf_add(out, value.p, value.n);
+	buf_addc(out, '\n');
+}
+
+int syslog_journald(struct buf *out, const struct syslog_header *h, const struct export_record *rec)
+{
+	buf_printf(out, "PRIORITY=%d\nSYSLOG_FACILITY=%d\n", syslog_severity(rec->kind),
+		   h->facility);
+	add_field_value(out, "SYSLOG_IDENTIFIER", str_from(h->app_name));
+	add_field_value(out, "WARDER_ID", rec->id);
+	add_field_value(out, "WARDER_KIND", rec->kind);
+	add_field_value(out, "WARDER_SESSION", rec->session);
+	add_field_value(out, "WARDER_SANDBOX", rec->sandbox);
+	buf_printf(out, "WARDER_SEQ=%llu\n", (unsigned long long)rec->seq);
+	add_field_value(out, "MESSAGE", export_text(rec));
+	return out->failed ? -EMSGSIZE : 0;
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The journal to its sinks: a file, and librdkafka's mock cluster in a process of its own (this machine
- * runs both, so its rate is for one core pair). `bench_export [RECORDS]`. */
+ * runs both, so its rate is for one core pair). `bench_export [RECORDS [kafka]]`. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,8 +263,10 @@ int main(int argc, char **argv)
 	if (journal_create(&j, dir_fd, &opt, &err) < 0)
 		die("journal_create", &err);
 	append(j, n);
-	bench_scan();
-	bench_file(n);
+	if (argc < 3) {
+		bench_scan();
+		bench_file(n);
+	}
 	bench_kafka(j, brokers, n);
 	bench_dead_sink();
 	journal_free(j);

@@ -70,6 +70,61 @@ class File(TestCase):
         feed.drain()
         self.assertEqual(self.ids(self.out + ".1") + self.ids(), self.journal.ids)
 
+    def test_rotation_with_two_writers(self):
+        """By size, under another writer's hands: every line is in one file, whole; files stay small."""
+        other = Journal(self.path("other"), "S2")
+        options = ("rotate-size=200K", "sync=no")
+        feeds = [self.feed(*options), Feed(other.path, self.tmp, "S2", ",".join(("file:" + self.out,) + options))]
+        self.addCleanup(feeds[1].kill)
+        for _ in range(20):
+            self.journal.add(200)
+            other.add(200)
+            for f in feeds:
+                f.drain()
+        files = sorted(f for f in os.listdir(self.tmp) if f.startswith("out.jsonl"))
+        self.assertGreater(len(files), 5)
+        got = {"S1": [], "S2": []}
+        for name in sorted(files[1:], key=self.age) + files[:1]:
+            self.assertLess(os.path.getsize(self.path(name)), 500000, name)
+            for id in self.ids(self.path(name)):
+                got[id[:2]].append(id)
+        self.assertEqual(sorted(got["S1"]), sorted(self.journal.ids))
+        self.assertEqual(sorted(got["S2"]), sorted(other.ids))
+
+    @staticmethod
+    def age(name):
+        stamp, _, n = name[len("out.jsonl."):].partition("-")
+        return stamp, int(n or 0)
+
+    def test_rotation_keeps_few(self):
+        feed = self.feed("rotate-size=20K", "keep=3")
+        for _ in range(12):
+            self.journal.add(100)
+            feed.drain()
+        moved = sorted((f for f in os.listdir(self.tmp) if f.startswith("out.jsonl.")), key=self.age)
+        self.assertEqual(len(moved), 3)
+        got = [id for name in moved + ["out.jsonl"] for id in self.ids(self.path(name))]
+        self.assertEqual(got, self.journal.ids[-len(got):])
+
+    def test_rotation_that_is_not_allowed(self):
+        """The directory is not ours: it is told, and nothing stops."""
+        need_root()
+        folder = self.path("theirs")
+        os.mkdir(folder)
+        os.chmod(self.tmp, 0o777)
+        os.chmod(self.journal.path, 0o644)
+        out = self.path("theirs/out.jsonl")
+        with open(out, "w"):
+            pass
+        os.chmod(out, 0o666)
+        feed = self.feed("rotate-size=1K", out=out, prefix=("setpriv", "--reuid", "65534", "--clear-groups"))
+        self.journal.add(50)
+        feed.drain()
+        self.journal.add(50)
+        row = feed.drain()
+        self.assertIn("cannot rotate", row["text"])
+        self.assertEqual(self.ids(out), self.journal.ids)
+
     def test_two_writers_of_one_file(self):
         other = Journal(self.path("other"), "S2")
         feeds = [self.feed(), Feed(other.path, self.tmp, "S2", "file:" + self.out)]

@@ -3,10 +3,13 @@
 record is lost, a record that comes twice has the same id, and a session keeps its order. The mock stores
 what a plain idempotent producer sends again (real brokers drop it), so order is that of first arrival."""
 
+import base64
+import http.server
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -174,6 +177,12 @@ class Kafka(TestCase):
         self.assertEqual(len(ids), len(dead))
         self.assertEqual(set(self.arrived()) | ids, set(self.journal.ids))
         self.assertFalse(set(self.arrived()) & ids)
+        # and a copy for whoever watches the topic
+        rows = [json.loads(r[3]) for r in kcat_read(self.kafka.brokers, "warder.dlq")]
+        self.assertTrue(rows)  # some of the copies met the same error
+        self.assertLessEqual({r["record"]["id"] for r in rows}, ids)
+        self.assertEqual({(r["session"], r["sink"], r["id"] in ids) for r in rows}, {("S1", "k", True)})
+        self.assertIn("too large", rows[0]["why"])
 
     def test_record_too_large_for_the_library(self):
         self.journal.add(10)
@@ -182,6 +191,9 @@ class Kafka(TestCase):
         row = self.feed().drain()
         self.assertEqual((row["poison"], row["rewinds"], row["up"]), (1, 0, True))
         self.assertEqual([d["seq"] for d in self.dead_letters()], [11])
+        copy, = kcat_read(self.kafka.brokers, "warder.dlq")
+        copy = json.loads(copy[3])
+        self.assertEqual((copy["id"], copy["seq"], copy["record"]), ("S1-11", 11, None))  # too large for it, too
         self.assertEqual(len(self.arrived()), 20)
 
     def test_missing_rights_wait_for_the_operator(self):
@@ -283,6 +295,43 @@ class Kafka(TestCase):
                          "kafka.sasl.username=u", "kafka.sasl.password=@" + self.path("password"))
         row = wait_for("a refused handshake", lambda: self.handshake_error(feed))
         self.assertFalse(row["up"])
+        self.assertEqual(feed.stop()["acked"], 0)
+
+    def test_oauthbearer(self):
+        """The token is asked for by OIDC, with the secret out of a file: seen at an endpoint of our own."""
+        asked, got = [], threading.Event()
+
+        class Endpoint(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                asked.append((self.headers["Authorization"], self.rfile.read(int(self.headers["Content-Length"]))))
+                got.set()
+                self.send_response(401)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Endpoint)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        self.path("secret", "s3cret\n")
+        self.journal.add(1)
+        options = ("kafka.security.protocol=sasl_plaintext", "kafka.sasl.mechanism=OAUTHBEARER",
+                   "kafka.sasl.oauthbearer.method=oidc", "kafka.sasl.oauthbearer.client.id=warder",
+                   "kafka.sasl.oauthbearer.client.secret=@" + self.path("secret"),
+                   "kafka.sasl.oauthbearer.scope=events",
+                   "kafka.sasl.oauthbearer.token.endpoint.url=http://127.0.0.1:%d/t" % server.server_address[1])
+        done = subprocess.run(Feed.argv(self.journal.path, self.tmp, "S1", "kafka:127.0.0.1:1," + ",".join(options)),
+                              capture_output=True, text=True, timeout=60, input="end\n")
+        if done.returncode:  # Debian 12's librdkafka is built without OIDC: then that is what is said
+            self.assertIn("not supported in this build", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            return
+        feed = self.feed(*options)
+        self.assertTrue(got.wait(60))
+        self.assertEqual(asked[0][0], "Basic " + base64.b64encode(b"warder:s3cret").decode())
+        self.assertIn(b"grant_type=client_credentials", asked[0][1])
         self.assertEqual(feed.stop()["acked"], 0)
 
     @staticmethod

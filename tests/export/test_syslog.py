@@ -297,8 +297,36 @@ class Syslog(TestCase):
         self.addCleanup(sock.close)
         sock.bind(("127.0.0.1", 0))
         self.journal.add(20)
-        self.feed("udp://127.0.0.1:%d" % sock.getsockname()[1]).drain()
+        self.feed("udp://127.0.0.1:%d" % sock.getsockname()[1], "lossy=yes").drain()
         self.assertEqual(self.ids(sock.recv(65536) for _ in range(20)), self.journal.ids)
+
+    def test_journald(self):
+        """Its own protocol: fields for `journalctl WARDER_SESSION=...`; what is too large for a datagram comes
+        as a sealed memory file."""
+        path = self.path("journald")
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(sock.close)
+        sock.bind(path)
+        self.journal.add(20)
+        self.journal.add(1, kind="escape", pad=900000)
+        self.journal.add(5)
+        feed = self.feed("journald:" + path, "facility=audit")
+        feed.status()
+        got = []
+        while len(got) < 26:
+            data, fds, _, _ = socket.recv_fds(sock, 1 << 20, 1)
+            for fd in fds:
+                with os.fdopen(fd, "rb") as f:
+                    f.seek(0)
+                    data = f.read()
+                    self.assertRaises(OSError, os.write, fd, b"x")
+            got.append(dict(line.split("=", 1) for line in data.decode().splitlines()))
+        self.assertEqual(feed.drain()["poison"], 0)
+        self.assertEqual([f["WARDER_ID"] for f in got], self.journal.ids)
+        self.assertEqual([json.loads(f["MESSAGE"])["id"] for f in got], self.journal.ids)
+        self.assertEqual({k: v for k, v in got[20].items() if k not in ("MESSAGE", "WARDER_ID")},
+                         {"PRIORITY": "1", "SYSLOG_FACILITY": "13", "SYSLOG_IDENTIFIER": "warder", "WARDER_SEQ": "21",
+                          "WARDER_KIND": "escape", "WARDER_SESSION": "S1", "WARDER_SANDBOX": "box"})
 
     # ---- rsyslog ----
 
@@ -364,6 +392,7 @@ action(type="omfile" file="%s" template="all")
                 ("syslog:tcp://h:1,facility=local9", ("facility", "local9")),
                 ("syslog:tcp://h:1,framing=x", ("framing", "'x'")),
                 ("syslog:tcp://h:1,ca=/x", ("tls://",)),
+                ("syslog:udp://h:1", ("lossy=yes",)),
                 ("syslog:tls://h:1,ca=/nonexistent", ("CA file", "/nonexistent")),
                 ("syslog:tls://h:1,cert=/nonexistent", ("certificate", "/nonexistent")),
                 ("syslog:tls://h:1,verify=maybe", ("verify", "maybe"))):

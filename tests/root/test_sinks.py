@@ -71,6 +71,12 @@ class Sinks(TestCase):
         self.assertCode(done, 0)
         self.assertEqual([e["id"] for e in self.lines("late")], [e["id"] for e in s.kinds("exec")])
 
+    def test_settings_that_may_lose_events_are_told(self):
+        s = self.session("true", options=["--export", "syslog:udp://127.0.0.1:9,lossy=yes,name=u",
+                                          "--kafka", "127.0.0.1:1,kafka.acks=1", "--export-wait", "10ms"])
+        self.assertIn(b"sink 'u': syslog over UDP loses messages", s.err)
+        self.assertIn(b"acks", s.err)
+
     # ---- status and events ----
 
     def test_a_dead_sink_is_told(self):

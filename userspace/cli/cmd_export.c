@@ -121,6 +121,8 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		int r = exporter_config_parse(&cfg, sinks[i], err);
 
 		if (r == 0) {
+			if (exporter_config_warning(&cfg))
+				log_warn("sink '%s': %s", cfg.name, exporter_config_warning(&cfg));
 			r = fanout_add(fanout, &cfg, err);
 			exporter_config_done(&cfg);
 		}

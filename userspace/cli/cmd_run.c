@@ -240,6 +240,16 @@ static void sinks_done(struct sinks *s)
 		exporter_config_done(&s->v[i]);
 }
 
+static void warn_of_sinks(const struct sinks *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const char *text = exporter_config_warning(&s->v[i]);
+
+		if (text)
+			log_warn("sink '%s': %s", s->v[i].name, text);
+	}
+}
+
 static int make_sinks(struct sinks *s, const struct run_args *a, struct err *err)
 {
 	int r;
@@ -429,9 +439,10 @@ static void print_troubles(const struct run_result *res)
 			 "`warder export %s SINK` sends the rest: %s",
 			 e->sinks_behind, e->sinks, res->session, e->sink_text);
 	if (e->dead_letters)
-		log_warn("%llu events were refused by a sink for good; %s/cursors/%s.*.dlq.jsonl has "
-			 "them and why",
-			 (unsigned long long)e->dead_letters, state_dir(), res->session);
+		log_warn(
+			"%llu events were refused by a sink for good; %s/cursors/%s.*.dlq.jsonl has "
+			"them and why",
+			(unsigned long long)e->dead_letters, state_dir(), res->session);
 	if (e->gaps)
 		log_warn("%llu events were lost; the record %s", (unsigned long long)e->gaps,
 			 e->journal_error ? "is not complete" : "says where");
@@ -563,5 +574,6 @@ int cmd_run(int argc, char **argv)
 		}
 	}
 	a.env_values = env_values.p;
+	warn_of_sinks(&sinks);
 	return run_it(&a, &spec, rules, &sinks, sign, result_fd);
 }
