@@ -84,6 +84,8 @@ struct exporter_class {
 	/* It makes `text` itself, by the host's renderer, when a request is written: what it keeps and
 	 * dead-letters is native. */
 	bool renders;
+	/* What the other side said to the last record it took, for a person; may be NULL. */
+	void (*said)(const struct exporter *x, char *ret, size_t size);
 	/* Does not wait for what is not acknowledged: it stays behind the cursor. */
 	void (*close)(struct exporter *x);
 	/* The files behind the sink were moved away (SIGHUP); may be NULL. */
@@ -139,6 +141,8 @@ int exporter_config_set(struct exporter_config *cfg, const char *key, const char
 /* The value given, else the default, else NULL. */
 const char *exporter_config_get(const struct exporter_config *cfg, const char *key);
 void exporter_config_done(struct exporter_config *cfg);
+/* "@path" = the file's text without its line end, "@@x" = "@x", else the value itself. */
+int exporter_value(char **ret, const char *key, const char *value, struct err *err);
 /* See `warning` above; NULL = nothing to say. */
 const char *exporter_config_warning(const struct exporter_config *cfg);
 
@@ -186,6 +190,7 @@ struct fanout_status {
 	bool required;	/* segments are kept until it took them */
 	char text[256]; /* last error */
 	char why[128];	/* the last record was refused for */
+	char said[192]; /* to the last record that was taken */
 };
 
 int fanout_new(struct fanout **ret, const struct fanout_options *opt, struct err *err);

@@ -316,6 +316,14 @@ static const char *file_status(const struct exporter *x)
 	return s->text[0] ? s->text : s->rotate_text;
 }
 
+static void file_said(const struct exporter *x, char *ret, size_t size)
+{
+	const struct file_sink *s = (const struct file_sink *)x;
+
+	snprintf(ret, size, "%s%.150s", s->sync && s->regular ? "on the disk: " : "written: ",
+		 s->path ? s->path : "stdout");
+}
+
 /* Moved files are noticed anyway; this makes it certain, now. */
 static void file_reopen(struct exporter *x)
 {
@@ -408,6 +416,7 @@ const struct exporter_class file_exporter = {
 	.write = file_write,
 	.poll = file_poll,
 	.status = file_status,
+	.said = file_said,
 	.close = file_close,
 	.reopen = file_reopen,
 };

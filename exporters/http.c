@@ -14,14 +14,33 @@
 
 #define HTTP_POLL_MS 20 /* while a request runs: for libcurl's own timers */
 
-static void set_text(struct http_sink *s, const char *text)
+/* Answers of strangers: one line, printable. */
+static void set_line(char *ret, size_t size, const char *text)
 {
 	size_t n = 0;
 
-	/* Answers of strangers: one line, printable. */
-	for (; text[n] && n < sizeof(s->text) - 1; n++)
-		s->text[n] = (unsigned char)text[n] < 32 || text[n] == 127 ? ' ' : text[n];
-	s->text[n] = 0;
+	for (; text[n] && n < size - 1; n++)
+		ret[n] = (unsigned char)text[n] < 32 || text[n] == 127 ? ' ' : text[n];
+	ret[n] = 0;
+}
+
+static void set_text(struct http_sink *s, const char *text)
+{
+	set_line(s->text, sizeof(s->text), text);
+}
+
+static void set_said(struct http_sink *s, const struct http_answer *a)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "HTTP status %d%s%.*s", a->status, a->body.n ? ": " : "",
+		 (int)MIN(a->body.n, (size_t)150), a->body.n ? a->body.p : "");
+	set_line(s->said, sizeof(s->said), text);
+}
+
+void http_said(const struct exporter *x, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s", ((const struct http_sink *)x)->said);
 }
 
 /* ---- the window of records ---- */
@@ -245,6 +264,7 @@ static void finish_request(struct http_sink *s, const struct http_answer *a)
 
 	switch (judge(s, a, why)) {
 	case HTTP_TAKEN:
+		set_said(s, a);
 		taken(s);
 		break;
 	case HTTP_REFUSED:

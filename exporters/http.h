@@ -60,6 +60,7 @@ struct http_sink {
 	uint64_t acked;
 	uint64_t retry_at, retry_ns;
 	char text[256];
+	char said[192]; /* with the last batch that was taken */
 
 	char *headers[HTTP_HEADERS_MAX];
 	size_t headers_n;
@@ -88,11 +89,12 @@ uint64_t http_poll(struct exporter *x, int timeout_ms);
 const char *http_status(const struct exporter *x);
 void http_close(struct exporter *x);
 
+void http_said(const struct exporter *x, char *ret, size_t size);
 const char *http_warning(const struct exporter_config *cfg);
 
 #define HTTP_OPS                                                                        \
 	.renders = true, .write = http_write, .poll = http_poll, .status = http_status, \
-	.close = http_close, .warning = http_warning
+	.close = http_close, .warning = http_warning, .said = http_said
 
 int http_add_header(struct http_sink *s, struct err *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -38,6 +38,8 @@ struct kafka_sink {
 	uint64_t careful_until;		/* up to here: a refused batch had records of up to here */
 	uint64_t dead_seq;		/* last record dead-lettered by a delivery report */
 
+	int32_t last_partition; /* of what was delivered last */
+	int64_t last_offset;
 	bool reported;	   /* by the poll that runs */
 	bool up;	   /* a broker is connected, as far as we know */
 	uint64_t alive_at; /* last delivery report, or when there was nothing to report */
@@ -103,6 +105,8 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaqu
 		return;
 	if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		prefix_mark(&s->prefix, ticket);
+		s->last_partition = m->partition;
+		s->last_offset = m->offset;
 		s->up = true;
 		if (!s->broken)
 			s->text[0] = 0;
@@ -353,6 +357,14 @@ static const char *kafka_status(const struct exporter *x)
 	return ((const struct kafka_sink *)x)->text;
 }
 
+static void kafka_said(const struct exporter *x, char *ret, size_t size)
+{
+	const struct kafka_sink *s = (const struct kafka_sink *)x;
+
+	snprintf(ret, size, "topic %s, partition %d, offset %lld", s->names[KAFKA_EVENTS],
+		 s->last_partition, (long long)s->last_offset);
+}
+
 static void kafka_close(struct exporter *x)
 {
 	struct kafka_sink *s = (struct kafka_sink *)x;
@@ -475,6 +487,7 @@ const struct exporter_class kafka_exporter = {
 	.write = kafka_write,
 	.poll = kafka_poll,
 	.status = kafka_status,
+	.said = kafka_said,
 	.close = kafka_close,
 	.warning = warning,
 };

@@ -147,8 +147,7 @@ static void free_secret(char *p)
 	free(p);
 }
 
-/* "@path" = the file's text without its line end, "@@x" = "@x", else the value itself. */
-static int resolve_value(char **ret, const char *key, const char *value, struct err *err)
+int exporter_value(char **ret, const char *key, const char *value, struct err *err)
 {
 	char *text;
 	size_t n;
@@ -191,7 +190,7 @@ int exporter_config_set(struct exporter_config *cfg, const char *key, const char
 			return r;
 		value = cfg->format ? value : ""; /* native is the default, by the same name */
 	}
-	r = resolve_value(&v, key, value, err);
+	r = exporter_value(&v, key, value, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < cfg->props_n; i++) {

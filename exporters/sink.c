@@ -267,6 +267,9 @@ void sink_status(const struct sink *s, struct fanout_status *ret)
 	ret->up = !*text && !s->source_down;
 	snprintf(ret->text, sizeof(ret->text), "%s", *text ? text : s->text);
 	memcpy(ret->why, s->why, sizeof(ret->why));
+	ret->said[0] = 0;
+	if (s->class->said && s->cursor)
+		s->class->said(s->x, ret->said, sizeof(ret->said));
 }
 
 static int load_cursor(struct sink *s, struct err *err)

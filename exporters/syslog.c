@@ -180,6 +180,16 @@ static const char *syslog_status(const struct exporter *x)
 	return *text ? text : s->text;
 }
 
+static void syslog_said(const struct exporter *x, char *ret, size_t size)
+{
+	const struct syslog_sink *s = (const struct syslog_sink *)x;
+
+	snprintf(ret, size, "%s",
+		 stream_is_datagram(s->stream)
+			 ? "the socket took it; nobody says more in this protocol"
+			 : "the receiver's kernel acknowledged it; syslog has no other answer");
+}
+
 static void syslog_close(struct exporter *x)
 {
 	struct syslog_sink *s = (struct syslog_sink *)x;
@@ -317,6 +327,7 @@ const struct exporter_class syslog_exporter = {
 	.write = syslog_write,
 	.poll = syslog_poll,
 	.status = syslog_status,
+	.said = syslog_said,
 	.close = syslog_close,
 	.warning = warning,
 };

@@ -13,6 +13,7 @@
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
+#include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run.h"
@@ -118,7 +119,7 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		return cli_fail(err);
 	for (int i = 0; i < sinks_n; i++) {
 		struct exporter_config cfg = { 0 };
-		int r = exporter_config_parse(&cfg, sinks[i], err);
+		int r = sinks_parse(&cfg, sinks[i], err);
 
 		if (r == 0) {
 			if (exporter_config_warning(&cfg))

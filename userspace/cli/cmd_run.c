@@ -11,6 +11,7 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
+#include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/run.h"
 
@@ -267,7 +268,7 @@ static int make_sinks(struct sinks *s, const struct run_args *a, struct err *err
 	for (size_t i = 0; i < a->exports.n; i++) {
 		if (s->n == SINKS_MAX)
 			return err_set(err, E2BIG, "more than %d sinks", SINKS_MAX);
-		r = exporter_config_parse(&s->v[s->n], a->exports.v[i], err);
+		r = sinks_parse(&s->v[s->n], a->exports.v[i], err);
 		if (r < 0)
 			return err_wrap(err, r, "option '--export'");
 		s->n++;

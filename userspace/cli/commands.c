@@ -12,6 +12,8 @@ const struct command commands[] = {
 	{ "verify", "prove that a session's record is complete and unaltered", cmd_verify },
 	{ "export", "send a session's events to a sink, from where it left off", cmd_export },
 	{ "keys", "the host's key that signs records", cmd_keys },
+	{ "sink", "test a sink, list the configured ones", cmd_sink },
+	{ "consume", "read events from Kafka: without duplicates, and checked", cmd_consume },
 	{ "status", "sessions that run now, and how their sinks do", cmd_status },
 	{ "rules", "check and list rules", cmd_rules },
 	{ "doctor", "what this host gives, and what is missing", cmd_doctor },

@@ -3,6 +3,7 @@
 #ifndef WARDER_CLI_COMMANDS_H
 #define WARDER_CLI_COMMANDS_H
 
+int cmd_consume(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_export(int argc, char **argv);
@@ -13,6 +14,7 @@ int cmd_report(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_sink(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

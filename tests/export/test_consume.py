@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warder consume`, the reference consumer, and `warder sink`, against the mock cluster and small fakes."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from feed import Feed, Journal  # noqa: E402
+from warder import MockKafka, TestCase, kcat_read, need  # noqa: E402
+
+
+class Consume(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.kafka = MockKafka()
+        self.addCleanup(self.kafka.__exit__)
+
+    def consume(self, *options):
+        done = self.warder("consume", self.kafka.brokers, *options)
+        return done, json.loads(done.err.decode().splitlines()[-1])
+
+    def put(self, key, seq, body="{}", id=None, topic="warder.events"):
+        need("kcat")
+        subprocess.run(["kcat", "-b", self.kafka.brokers, "-P", "-t", topic, "-k", key, "-H",
+                        "id=" + (id or "%s-%d" % (key, seq)), "-H", "seq=%d" % seq],
+                       input=body, text=True, check=True, timeout=60)
+
+    def test_whole_sessions(self):
+        journals = []
+        for name in ("S1", "S2", "S3"):
+            j = Journal(self.path(name), name)
+            j.add(2000)
+            journals.append(j)
+            feed = Feed(j.path, self.tmp, name, "kafka:%s,name=k" % self.kafka.brokers)
+            feed.drain()
+            feed.kill()
+            os.unlink(self.path(name + ".k.cursor"))
+        feed = Feed(journals[0].path, self.tmp, "S1", "kafka:%s,name=k" % self.kafka.brokers)
+        feed.drain()  # all of it once more
+        feed.kill()
+        done, total = self.consume("--end")
+        self.assertCode(done, 0)
+        self.assertEqual(total, {"records": 8000, "events": 6000, "duplicates": 2000, "late": 0, "missing": 0,
+                                 "altered": 0, "sessions": 3})
+        ids = [json.loads(line)["id"] for line in done.out.splitlines()]
+        for j in journals:
+            self.assertEqual([i for i in ids if i.startswith(j.session + "-")], j.ids)
+
+    def test_what_is_wrong_is_told(self):
+        for seq in (1, 2, 5, 4, 8):
+            self.put("S1", seq)
+        self.put("S1", 2, body='{"other": 1}')
+        self.put("S\x1b[31m", 2)
+        done, total = self.consume("--end")
+        self.assertCode(done, 1)
+        self.assertEqual(total, {"records": 7, "events": 6, "duplicates": 1, "late": 1, "missing": 4, "altered": 1,
+                                 "sessions": 2})
+        self.assertIn(b"session S1: 2 events before seq 5 are missing", done.err)
+        self.assertIn(b"session S1: seq 4 came late", done.err)
+        self.assertNotIn(b"\x1b", done.err)
+        done, total = self.consume("--end", "--partial", "--quiet")
+        self.assertEqual((done.out, total["events"], total["missing"]), (b"", 6, 0))
+
+    def test_group_goes_on(self):
+        for seq in (1, 2, 3):
+            self.put("S1", seq)
+        # The mock forgets a member that left only when its time is over.
+        group = ("--group", "g", "-X", "session.timeout.ms=6000", "--count")
+        done, total = self.consume(*group, "3")
+        self.assertEqual(total["events"], 3)
+        self.put("S1", 4)
+        done, total = self.consume(*group, "1")
+        self.assertCode(done, 0)
+        self.assertEqual(total["records"], 1)
+
+    def test_bad_use(self):
+        for argv, words in ((("consume",), ("brokers",)), (("consume", "a", "b"), ("commas",)),
+                            (("consume", "h:1", "-X", "no.such=1"), ("no.such",)),
+                            (("consume", "h:1", "-X", "sasl.password=@/nonexistent"), ("/nonexistent",)),
+                            (("sink",), ("test",)), (("sink", "test"), ("test",)),
+                            (("sink", "test", "kafak:x"), ("kafka",))):
+            done = self.warder(*argv)
+            self.assertCode(done, 125)
+            self.assertOneLine(done, *words)
+
+
+class Sink(TestCase):
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.env["WARDER_CONFIG"])
+
+    def sinks(self, **sinks):
+        with open(os.path.join(self.env["WARDER_CONFIG"], "sinks.yaml"), "w") as f:
+            f.write("".join("%s: '%s'\n" % (k.replace("_", "-"), v) for k, v in sinks.items()))
+
+    def ask(self, *argv):
+        done = self.warder("sink", "test", "--json", *argv)
+        return done.code, json.loads(done.out)
+
+    def test_kafka_by_name(self):
+        with MockKafka() as kafka:
+            self.sinks(soc="kafka:%s,topic=mine" % kafka.brokers, disk="file:" + self.path("out"))
+            code, said = self.ask("soc")
+            self.assertEqual((code, said["sink"], said["taken"]), (0, "soc", True))
+            self.assertRegex(said["said"], "^topic mine, partition [0-9]+, offset 0$")
+            (key, _, _, body), = kcat_read(kafka.brokers, "mine")
+            event = json.loads(body)
+            self.assertEqual((event["id"], event["session"], event["sandbox"]), (said["id"], key, "sink-test"))
+            self.assertIn("sink test", event["audit"]["message"])
+        done = self.warder("sink", "list")
+        self.assertEqual(done.out.split(), [b"soc", b"kafka", b"disk", b"file"])
+
+    def test_file_and_filter(self):
+        code, said = self.ask("file:" + self.path("out"))
+        self.assertEqual((code, said["said"]), (0, "on the disk: " + self.path("out")))
+        done = self.warder("sink", "test", "file:%s,filter=kind = exec" % self.path("other"))
+        self.assertCode(done, 1)
+        self.assertIn(b"filter", done.out)
+
+    def serve(self, answer):
+        sock = socket.socket()
+        self.addCleanup(sock.close)
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(8)
+
+        def run():
+            while True:
+                try:
+                    conn, _ = sock.accept()
+                except OSError:
+                    return
+                with conn:
+                    head = b""
+                    while b"\r\n\r\n" not in head:
+                        head += conn.recv(65536)
+                    n = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                    body = head.partition(b"\r\n\r\n")[2]
+                    while len(body) < n:
+                        body += conn.recv(65536)
+                    conn.sendall(answer)
+
+        threading.Thread(target=run, daemon=True).start()
+        return "http://127.0.0.1:%d/" % sock.getsockname()[1]
+
+    def test_what_a_server_says(self):
+        for answer, code, words in (
+                (b"HTTP/1.1 202 OK\r\nContent-Length: 7\r\n\r\nwelcome", 0, "HTTP status 202: welcome"),
+                (b"HTTP/1.1 400 Bad\r\nContent-Length: 6\r\n\r\nno way", 1, "HTTP status 400: no way"),
+                (b"HTTP/1.1 401 Who\r\nContent-Length: 3\r\n\r\nwho", 1, "HTTP status 401: who")):
+            url = self.serve(answer)
+            got, said = self.ask("--wait", "2s" if code else "60s", "webhook:" + url)
+            self.assertEqual((got, said["taken"], said["said"]), (code, not code, words))
+
+    def test_nobody_there(self):
+        code, said = self.ask("--wait", "500ms", "syslog:tcp://127.0.0.1:1")
+        self.assertEqual((code, said["taken"]), (1, False))
+        self.assertIn("refused", said["said"])
+
+    def test_unknown_name(self):
+        self.sinks(soc="file:/dev/null")
+        done = self.warder("sink", "test", "sok")
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "did you mean 'soc'")
+
+
+if __name__ == "__main__":
+    unittest.main()
