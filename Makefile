@@ -260,6 +260,13 @@ check-vm: all test-bins ## run the root tests under other kernels in VMs (KERNEL
 vm-shell: ## a shell under the first of KERNELS, in a VM that sees this machine's files
 	$(Q)tests/vm/vmtest --kernel $(firstword $(KERNELS)) --timeout 0 --shell
 
+SOAK_SECONDS ?= 600
+SOAK_RATE    ?= 20000
+.PHONY: soak
+soak: all test-bins ## SOAK_SECONDS (600) of SOAK_RATE (20000) events/s into sinks that fail at random
+	$(Q)SOAK_SECONDS=$(SOAK_SECONDS) SOAK_RATE=$(SOAK_RATE) $(PYTHON) tests/run.py --build $(BUILD) -v \
+		--timeout $$(( $(SOAK_SECONDS) * 2 + 600 )) export/soak
+
 FUZZ_SECONDS ?= 20
 .PHONY: fuzz-bins
 fuzz-bins: $(FUZZ_BINS)
