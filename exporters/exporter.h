@@ -140,6 +140,8 @@ int exporter_config_set(struct exporter_config *cfg, const char *key, const char
 			struct err *err);
 /* The value given, else the default, else NULL. */
 const char *exporter_config_get(const struct exporter_config *cfg, const char *key);
+int exporter_config_copy(struct exporter_config *ret, const struct exporter_config *cfg,
+			 struct err *err);
 void exporter_config_done(struct exporter_config *cfg);
 /* "@path" = the file's text without its line end, "@@x" = "@x", else the value itself. */
 int exporter_value(char **ret, const char *key, const char *value, struct err *err);
@@ -167,7 +169,7 @@ struct export_filter_ops {
 	void (*free)(void *filter);
 };
 
-#define FANOUT_SINKS_MAX 16
+#define FANOUT_SINKS_MAX 32 /* streams included */
 
 struct fanout_options {
 	const char *session;
@@ -188,14 +190,28 @@ struct fanout_status {
 	uint64_t skipped; /* records that its filter kept from it, rewinds included */
 	bool up;
 	bool required;	/* segments are kept until it took them */
+	bool own_seq;	/* fanout_add_stream: acked and sent are not the journal's numbers */
+	bool at_end;	/* it was offered all that its source had, when it last looked */
 	char text[256]; /* last error */
 	char why[128];	/* the last record was refused for */
 	char said[192]; /* to the last record that was taken */
 };
 
+/* Records that it has not taken; `last` = the journal's newest. */
+static inline uint64_t fanout_status_lag(const struct fanout_status *row, uint64_t last)
+{
+	uint64_t end = row->own_seq ? row->sent : last;
+
+	return end > row->acked ? end - row->acked : 0;
+}
+
 int fanout_new(struct fanout **ret, const struct fanout_options *opt, struct err *err);
 /* Opens the sink; a sink whose other side is down still opens. Takes what it needs from cfg. */
 int fanout_add(struct fanout *f, const struct exporter_config *cfg, struct err *err);
+/* The same for a sink with a source of its own (another file of the session): its records have their own
+ * numbers. It takes part in fanout_drain: until everything that is in the source then was taken. */
+int fanout_add_stream(struct fanout *f, const struct exporter_config *cfg,
+		      export_source_fn open_source, void *arg, struct err *err);
 /* Start the thread (all signals blocked in it). No fanout_add after that. */
 int fanout_start(struct fanout *f, struct err *err);
 /* New records were committed. Cheap, any thread. */

@@ -18,6 +18,8 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
+#define DRAIN_LOOK_NS (50 * NSEC_PER_MSEC)
+
 struct fanout {
 	struct fanout_options opt;
 	char *session;
@@ -27,6 +29,7 @@ struct fanout {
 	atomic_bool stop;
 	atomic_bool reopen;
 	atomic_int drainers;
+	atomic_uint turns; /* of the thread: everything was looked at so often */
 
 	struct sink *sinks[FANOUT_SINKS_MAX]; /* the thread's once it runs */
 	size_t sinks_n;
@@ -49,7 +52,7 @@ static void publish(struct fanout *f)
 		sink_status(f->sinks[i], &f->rows[i]);
 		moved |= f->rows[i].acked != old;
 	}
-	if (moved)
+	if (moved || atomic_load(&f->drainers) > 0)
 		pthread_cond_broadcast(&f->moved);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -104,6 +107,7 @@ static void *fanout_thread(void *arg)
 			more |= sink_turn(s, now, hurry, &at);
 			deadline = MIN(deadline, at);
 		}
+		atomic_fetch_add(&f->turns, 1);
 		publish(f);
 		if (!more)
 			sleep_until(f, deadline);
@@ -152,7 +156,8 @@ int fanout_new(struct fanout **ret, const struct fanout_options *opt, struct err
 	return 0;
 }
 
-int fanout_add(struct fanout *f, const struct exporter_config *cfg, struct err *err)
+static int add(struct fanout *f, const struct exporter_config *cfg,
+	       const struct fanout_options *opt, bool own_seq, struct err *err)
 {
 	struct sink *s;
 	int r;
@@ -169,15 +174,31 @@ int fanout_add(struct fanout *f, const struct exporter_config *cfg, struct err *
 	s = malloc(sizeof(*s));
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
-	r = sink_open(s, cfg, &f->opt, f->wake_fd, err);
+	r = sink_open(s, cfg, opt, f->wake_fd, err);
 	if (r < 0) {
 		free(s);
 		return r;
 	}
 	s->host.fanout = f;
+	s->own_seq = own_seq;
 	f->sinks[f->sinks_n++] = s;
 	publish(f);
 	return 0;
+}
+
+int fanout_add(struct fanout *f, const struct exporter_config *cfg, struct err *err)
+{
+	return add(f, cfg, &f->opt, false, err);
+}
+
+int fanout_add_stream(struct fanout *f, const struct exporter_config *cfg,
+		      export_source_fn open_source, void *arg, struct err *err)
+{
+	struct fanout_options opt = f->opt;
+
+	opt.open_source = open_source;
+	opt.open_source_arg = arg;
+	return add(f, cfg, &opt, true, err);
 }
 
 int fanout_start(struct fanout *f, struct err *err)
@@ -207,27 +228,49 @@ void fanout_reopen(struct fanout *f)
 	kick(f);
 }
 
-static int behind(const struct fanout *f, uint64_t seq)
+/* `turn`: from then on the thread has seen what was there when the caller began to wait. */
+static int behind(const struct fanout *f, uint64_t seq, unsigned turn)
 {
+	bool seen = (int)(atomic_load(&f->turns) - turn) >= 0;
 	int n = 0;
 
-	for (size_t i = 0; i < f->sinks_n; i++)
-		n += f->rows[i].acked < seq;
+	for (size_t i = 0; i < f->sinks_n; i++) {
+		const struct fanout_status *row = &f->rows[i];
+
+		n += row->own_seq ? !seen || !row->at_end || row->acked < row->sent
+				  : row->acked < seq;
+	}
 	return n;
+}
+
+static bool has_streams(const struct fanout *f)
+{
+	for (size_t i = 0; i < f->sinks_n; i++)
+		if (f->rows[i].own_seq)
+			return true;
+	return false;
 }
 
 int fanout_drain(struct fanout *f, uint64_t seq, int timeout_ms)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)MAX(timeout_ms, 0) * NSEC_PER_MSEC;
-	struct timespec ts = { .tv_sec = (time_t)(end / NSEC_PER_SEC),
-			       .tv_nsec = (long)(end % NSEC_PER_SEC) };
-	int n, r = 0;
+	unsigned turn = atomic_load(&f->turns) + 2; /* the one that runs may have looked before */
+	uint64_t now;
+	int n;
 
 	atomic_fetch_add(&f->drainers, 1);
 	kick(f);
 	pthread_mutex_lock(&f->lock);
-	while ((n = behind(f, seq)) && f->started && r == 0)
-		r = pthread_cond_timedwait(&f->moved, &f->lock, &ts);
+	while ((n = behind(f, seq, turn)) && f->started &&
+	       (now = clock_ns(CLOCK_MONOTONIC)) < end) {
+		uint64_t at = has_streams(f) ? MIN(end, now + DRAIN_LOOK_NS) : end;
+		struct timespec ts = { .tv_sec = (time_t)(at / NSEC_PER_SEC),
+				       .tv_nsec = (long)(at % NSEC_PER_SEC) };
+
+		pthread_cond_timedwait(&f->moved, &f->lock, &ts);
+		if (has_streams(f))
+			kick(f); /* its source is asked again */
+	}
 	pthread_mutex_unlock(&f->lock);
 	atomic_fetch_sub(&f->drainers, 1);
 	return n;

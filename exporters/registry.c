@@ -221,6 +221,25 @@ const char *exporter_config_get(const struct exporter_config *cfg, const char *k
 	return p ? p->def : NULL;
 }
 
+int exporter_config_copy(struct exporter_config *ret, const struct exporter_config *cfg,
+			 struct err *err)
+{
+	*ret = *cfg;
+	for (ret->props_n = 0; ret->props_n < cfg->props_n; ret->props_n++) {
+		size_t i = ret->props_n;
+
+		ret->props[i].key = strdup(cfg->props[i].key);
+		ret->props[i].value = strdup(cfg->props[i].value);
+		if (!ret->props[i].key || !ret->props[i].value) {
+			free(ret->props[i].key);
+			free_secret(ret->props[i].value);
+			exporter_config_done(ret);
+			return err_set(err, ENOMEM, "out of memory");
+		}
+	}
+	return 0;
+}
+
 const char *exporter_config_warning(const struct exporter_config *cfg)
 {
 	return cfg->class->warning ? cfg->class->warning(cfg) : NULL;

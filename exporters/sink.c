@@ -264,6 +264,8 @@ void sink_status(const struct sink *s, struct fanout_status *ret)
 	ret->errors = s->errors;
 	ret->skipped = s->gate.skipped;
 	ret->required = s->required;
+	ret->own_seq = s->own_seq;
+	ret->at_end = s->at_end && !s->have_rec;
 	ret->up = !*text && !s->source_down;
 	snprintf(ret->text, sizeof(ret->text), "%s", *text ? text : s->text);
 	memcpy(ret->why, s->why, sizeof(ret->why));

@@ -31,6 +31,7 @@ struct sink {
 	int cursor_dirfd;
 	struct gate gate;
 	bool required;
+	bool own_seq;
 
 	struct export_record rec; /* read, not taken yet */
 	bool have_rec;

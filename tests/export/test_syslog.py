@@ -373,13 +373,22 @@ action(type="omfile" file="%s" template="all")
         port, out = self.rsyslog({})
         self.check_rsyslog("tcp://127.0.0.1:%d" % port, out)
 
+    @staticmethod
+    def speaks(port, version):
+        done = subprocess.run(["openssl", "s_client", "-connect", "127.0.0.1:%d" % port, version], input="",
+                              capture_output=True, text=True, timeout=60)
+        return done.returncode == 0 and "Cipher is TLS_" in done.stdout
+
     def test_rsyslog_tls(self):
         cert, key = self.certificate("server", "-addext", "subjectAltName=DNS:localhost")
         port, out = self.rsyslog({
             "global": 'defaultNetstreamDriver="ossl" defaultNetstreamDriverCAFile="%s" '
                       'defaultNetstreamDriverCertFile="%s" defaultNetstreamDriverKeyFile="%s"'
                       % (cert, cert, key),
-            "module": 'streamDriver.name="ossl" streamDriver.mode="1" streamDriver.authMode="anon"'})
+            "module": 'streamDriver.name="ossl" streamDriver.mode="1" streamDriver.authMode="anon" '
+                      'gnutlsPriorityString="MinProtocol=TLSv1.3"'})
+        wait_for("rsyslog", lambda: self.speaks(port, "-tls1_3"))
+        self.assertFalse(self.speaks(port, "-tls1_2"))  # so it is 1.3 that follows
         self.check_rsyslog("tls://localhost:%d" % port, out, "ca=" + cert)
 
     # ---- settings ----

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
+#include "userspace/pipeline/checkpoint_source.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/source.h"
@@ -76,9 +78,10 @@ static int report(struct fanout *f, uint64_t last, int behind)
 
 	for (size_t i = 0; i < n; i++)
 		printf("%s: %llu of %llu events%s%s\n", rows[i].name,
-		       (unsigned long long)rows[i].acked, (unsigned long long)last,
-		       rows[i].acked < last && rows[i].text[0] ? ": " : "",
-		       rows[i].acked < last ? rows[i].text : "");
+		       (unsigned long long)rows[i].acked,
+		       (unsigned long long)(rows[i].own_seq ? rows[i].sent : last),
+		       fanout_status_lag(&rows[i], last) && rows[i].text[0] ? ": " : "",
+		       fanout_status_lag(&rows[i], last) ? rows[i].text : "");
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].poison)
 			printf("%s: %llu events refused for good: %s\n", rows[i].name,
@@ -86,10 +89,16 @@ static int report(struct fanout *f, uint64_t last, int behind)
 	return cli_finish_output(behind ? 1 : 0);
 }
 
+static bool is_signed(int bundle)
+{
+	return faccessat(bundle, "checkpoints.log", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int export_to(const struct export_args *a, const char *word, int bundle, char **sinks,
 		     int sinks_n, struct err *err)
 {
 	AUTO(fanout) struct fanout *fanout = NULL;
+	struct checkpoint_source_arg checkpoints;
 	auto_close int cursors = -1;
 	char session[ULID_LEN + 1];
 	uint64_t last, wait_ms;
@@ -109,6 +118,7 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		err_wrap(err, -EBADMSG, "session '%s'", word);
 		return cli_fail(err);
 	}
+	checkpoints = (struct checkpoint_source_arg){ bundle, session };
 	if (!a->all) {
 		if (cursors_open(&cursors, geteuid() ? geteuid() : uid, geteuid() ? getegid() : gid,
 				 err) < 0)
@@ -125,6 +135,8 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 			if (exporter_config_warning(&cfg))
 				log_warn("sink '%s': %s", cfg.name, exporter_config_warning(&cfg));
 			r = fanout_add(fanout, &cfg, err);
+			if (r == 0 && is_signed(bundle))
+				r = checkpoint_sink_add(fanout, &cfg, &checkpoints, err);
 			exporter_config_done(&cfg);
 		}
 		if (r < 0)

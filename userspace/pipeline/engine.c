@@ -16,6 +16,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/pipeline/checkpoint_source.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/sink_watch.h"
@@ -32,6 +33,7 @@ struct engine {
 	struct journal *journal;
 	struct pipeline *pipeline;
 	struct fanout *fanout;
+	struct checkpoint_source_arg checkpoints;
 	struct sink_watch sinks;
 	uint64_t next_gap_check;
 	bool finished;
@@ -60,9 +62,13 @@ static int open_sinks(struct engine *e, struct err *err)
 
 	if (!opt->sinks_n)
 		return 0;
+	e->checkpoints = (struct checkpoint_source_arg){ opt->bundle_fd, opt->session.session };
 	r = fanout_new(&e->fanout, &fo, err);
-	for (size_t i = 0; r == 0 && i < opt->sinks_n; i++)
+	for (size_t i = 0; r == 0 && i < opt->sinks_n; i++) {
 		r = fanout_add(e->fanout, &opt->sinks[i], err);
+		if (r == 0 && opt->keys_dirfd >= 0)
+			r = checkpoint_sink_add(e->fanout, &opt->sinks[i], &e->checkpoints, err);
+	}
 	return r;
 }
 
@@ -244,11 +250,12 @@ static void drain_sinks(struct engine *e, struct engine_result *ret)
 	for (size_t i = 0; i < MIN(n, ARRAY_SIZE(rows)); i++)
 		ret->dead_letters += rows[i].poison;
 	for (size_t i = 0; ret->sinks_behind && i < MIN(n, ARRAY_SIZE(rows)); i++) {
-		if (rows[i].acked >= last)
+		if (!fanout_status_lag(&rows[i], last))
 			continue;
 		snprintf(ret->sink_text, sizeof(ret->sink_text),
 			 "%.63s: %llu of %llu events%s%.120s", rows[i].name,
-			 (unsigned long long)rows[i].acked, (unsigned long long)last,
+			 (unsigned long long)rows[i].acked,
+			 (unsigned long long)(rows[i].own_seq ? rows[i].sent : last),
 			 rows[i].text[0] ? ": " : "", rows[i].text);
 		break;
 	}

@@ -63,7 +63,7 @@ static void look_at(struct teller *t, const struct fanout_status *row, uint64_t 
 		s->told_down = true;
 	} else if (s->told_down && row->up) {
 		tell(t, "sink '%s' takes events again, %llu to go", row->name,
-		     (unsigned long long)(last - MIN(row->acked, last)));
+		     (unsigned long long)fanout_status_lag(row, last));
 		s->told_down = false;
 	}
 }
@@ -97,8 +97,8 @@ bool sink_watch_is_needed(const struct sink_watch *w, uint64_t last)
 	if (!w->next) /* not looked yet */
 		return true;
 	for (size_t i = 0; i < w->rows_n; i++)
-		if (!w->rows[i].up || w->rows[i].acked < last || w->sinks[i].told_down ||
-		    w->sinks[i].rate >= 1)
+		if (!w->rows[i].up || fanout_status_lag(&w->rows[i], last) ||
+		    w->sinks[i].told_down || w->sinks[i].rate >= 1)
 			return true;
 	return false;
 }
@@ -116,7 +116,7 @@ int sink_watch_json(const struct sink_watch *w, uint64_t last, struct buf *out)
 			uint64_t v;
 		} numbers[] = {
 			{ "acked", row->acked },
-			{ "lag", last - MIN(row->acked, last) },
+			{ "lag", fanout_status_lag(row, last) },
 			{ "rate", (uint64_t)(w->sinks[i].rate + 0.5) },
 			{ "dead_letters", row->poison },
 			{ "errors", row->errors },
