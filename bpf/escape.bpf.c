@@ -3,7 +3,7 @@
  * its result, so those that seccomp denied are told too. With the type's bit in
  * sandbox_cfg.kill_escape the payload gets SIGKILL here and never returns to user space. */
 #include "bpf/lib/cred.bpf.h"
-#include "bpf/lib/calls.bpf.h"
+#include "bpf/lib/sysend.bpf.h"
 
 #define CLONE_NS	  0x7e020080
 #define CLONE_NS_LEGACY	  0x7e020000 /* clone(2): the low byte is the exit signal */
@@ -57,8 +57,7 @@ static __always_inline void send_call(struct scratch *s, struct task_struct *t,
 	emit_scratch(s, WIRE_RING_URGENT);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_escape, struct pt_regs *regs, long ret)
+SYSCALL_END(sys_escape)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);
@@ -89,8 +88,7 @@ int BPF_PROG(sys_escape, struct pt_regs *regs, long ret)
 
 /* A call by a foreign entry (int 0x80, ia32, x32): told once for each image, then handled like the
  * native call it stands for. */
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_foreign, struct pt_regs *regs, long ret)
+SYSCALL_END(sys_foreign)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);
@@ -116,6 +114,6 @@ int BPF_PROG(sys_foreign, struct pt_regs *regs, long ret)
 		return 0;
 	slot = calls[c.nr].slot;
 	if (slot && slot != SLOT_FOREIGN)
-		bpf_tail_call(ctx, &handlers, slot);
+		bpf_tail_call(ctx, table, slot);
 	return 0;
 }

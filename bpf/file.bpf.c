@@ -7,7 +7,7 @@
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/watched.bpf.h"
-#include "bpf/lib/calls.bpf.h"
+#include "bpf/lib/sysend.bpf.h"
 
 #define O_ACCMODE   00000003
 #define O_CREAT	    00000100
@@ -258,8 +258,7 @@ GLOBAL int is_told_open(struct scratch *s)
 	return watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX) == WATCHED_FILE;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_open, struct pt_regs *regs, long ret)
+SYSCALL_END(sys_open)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);
@@ -349,8 +348,7 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 	emit_scratch(s, WIRE_RING_BULK);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_file, struct pt_regs *regs, long ret)
+SYSCALL_END(sys_file)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);

@@ -12,7 +12,7 @@
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/sock.bpf.h"
 #include "bpf/lib/watched.bpf.h"
-#include "bpf/lib/calls.bpf.h"
+#include "bpf/lib/sysend.bpf.h"
 
 #define PF_IO_WORKER	  0x00000010
 #define PF_KTHREAD	  0x00200000
@@ -584,8 +584,7 @@ static __always_inline bool is_outcome(const struct call *call, long ret)
 	return true;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_net, struct pt_regs *regs, long ret)
+SYSCALL_END(sys_net)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);

@@ -3,7 +3,7 @@
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
-#include "bpf/lib/calls.bpf.h"
+#include "bpf/lib/sysend.bpf.h"
 #include "bpf/lib/miss.bpf.h"
 
 #define ARGS_INLINE	  8192
@@ -319,8 +319,7 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 }
 
 /* An exec that failed. What succeeded is told above, and this returns at once. */
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sys_exec, struct pt_regs *regs, long ret)
+SYSCALL_END(sys_exec)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);

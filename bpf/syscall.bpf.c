@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* The one system call hook of the portable tier: decides in a few ns whether a call is ours, then
- * hands over to the family's program.
- * Why sys_exit: registers still hold the arguments, the result is known, the pages of strings are
- * resident, and calls that seccomp denied show here and nowhere else. One hook, about 21 ns on each
- * system call of the host. Misses: calls made by io_uring. */
-#include "bpf/lib/calls.bpf.h"
+/* The hooks at the end of system calls: decide in a few ns whether a call is ours, then hand over to the
+ * family's program. Why the end: registers still hold the arguments, the result is known, the pages of
+ * strings are resident. Missed by all: calls made by io_uring. */
+#include "bpf/lib/sysend.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
+/* Seen by user space: which hook was reached while `armed` was set. A hook can load and attach and never
+ * fire. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct hook_seen);
+} seen SEC(".maps");
+
+static __always_inline void see(__u32 bit)
+{
+	__u32 key = 0;
+	struct hook_seen *h = bpf_map_lookup_elem(&seen, &key);
+
+	if (h && h->armed)
+		h->hooks |= 1u << bit;
+}
+
+static __always_inline int dispatch(void *ctx, struct pt_regs *regs, void *table)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	__u64 nr = regs->orig_ax;
@@ -31,6 +47,54 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long ret)
 	st = task_state(t);
 	if (!st || st->role == ROLE_PRESTART)
 		return 0;
-	bpf_tail_call(ctx, &handlers, slot);
+	bpf_tail_call(ctx, table, slot);
 	return 0;
+}
+
+/* Portable tier: one hook, about 21 ns on each system call of the host. Calls that seccomp denied show
+ * here too. */
+SEC("tp_btf/sys_exit")
+int on_sys_exit(__u64 *ctx)
+{
+	return dispatch(ctx, (struct pt_regs *)ctx[0], &handlers);
+}
+
+/* Full tier: on the entry points of the calls that we look at, and of all 32-bit ones together. Other
+ * calls pay nothing. There is a limited number of return probes under way, so what can block for long
+ * has a link of its own; misses are counted (capture/hooks.c). */
+SEC("kretprobe.multi")
+int on_call_end(struct pt_regs *ctx)
+{
+	see(SEEN_CALL_END);
+	return dispatch(ctx, TASK_REGS, &handlers_k);
+}
+
+/* Full tier, kernels without kretprobe.multi (CONFIG_FPROBE): on the functions that select the call by its
+ * number, so each call of the host pays for it, though less than for a tracepoint. A hook on each entry
+ * point would be free for others, but takes 0.1 s to detach, 90 times. */
+SEC("fexit/x64_sys_call")
+int on_x64_call(__u64 *ctx)
+{
+	see(SEEN_X64_CALL);
+	return dispatch(ctx, (struct pt_regs *)ctx[0], &handlers_f);
+}
+
+SEC("fexit/ia32_sys_call")
+int on_ia32_call(__u64 *ctx)
+{
+	see(SEEN_IA32_CALL);
+	return dispatch(ctx, (struct pt_regs *)ctx[0], &handlers_f);
+}
+
+/* What a seccomp filter refused never gets to its entry point. Only tasks with a filter come here; the
+ * result has been put into the registers by then. */
+SEC("fexit/__secure_computing")
+int on_seccomp(__u64 *ctx)
+{
+	__u64 r = 0;
+
+	see(SEEN_SECCOMP);
+	if (bpf_get_func_ret(ctx, &r) || (int)r != -1)
+		return 0;
+	return dispatch(ctx, TASK_REGS, &handlers_s);
 }

@@ -132,6 +132,14 @@ struct enforce_exe_key {
 	__u32 keys;
 };
 
+/* `seen`: which hooks fired while user space looked. */
+enum { SEEN_CALL_END, SEEN_X64_CALL, SEEN_IA32_CALL, SEEN_SECCOMP };
+
+struct hook_seen {
+	__u32 armed; /* by user space */
+	__u32 hooks; /* bits, by the hooks */
+};
+
 /* `watched`: last component of a path -> class. */
 #define WATCHED_MAX	 256
 #define WATCHED_NAME_MAX 48 /* NUL included */

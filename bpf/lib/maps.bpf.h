@@ -50,13 +50,22 @@ struct {
 	__type(value, struct sleeper);
 } sleeper __weak SEC(".maps");
 
-/* Programs that on_sys_exit hands over to, by enum slot. Filled before it is attached. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 32);
-	__type(key, __u32);
-	__type(value, __u32);
-} handlers __weak SEC(".maps");
+/* Programs that the hook at a system call's end hands over to, by enum slot: one table for each way there
+ * (lib/sysend.bpf.h). Filled before the hook is attached. */
+#define HANDLERS 32
+
+#define HANDLER_TABLE(name)                            \
+	struct {                                       \
+		__uint(type, BPF_MAP_TYPE_PROG_ARRAY); \
+		__uint(max_entries, HANDLERS);         \
+		__type(key, __u32);                    \
+		__type(value, __u32);                  \
+	} name __weak SEC(".maps")
+
+HANDLER_TABLE(handlers);
+HANDLER_TABLE(handlers_k);
+HANDLER_TABLE(handlers_f);
+HANDLER_TABLE(handlers_s);
 
 /* A function that the verifier checks once, by itself, instead of anew at each call. Weak: defined in
  * headers, one copy is linked. Takes numbers and map values only. */

@@ -377,8 +377,9 @@ static void print_families(struct capture *c)
 	size_t i, n = capture_families(c, fam, ARRAY_SIZE(fam));
 
 	for (i = 0; i < n; i++)
-		printf("{\"family\":\"%s\",\"hook\":\"%s\",\"ok\":%s,\"detail\":\"%s\"}\n",
-		       fam[i].name, fam[i].hook, fam[i].ok ? "true" : "false", fam[i].detail);
+		printf("{\"family\":\"%s\",\"tier\":\"%s\",\"hook\":\"%s\",\"ok\":%s,\"detail\":\"%s\"}\n",
+		       fam[i].name, fam[i].tier, fam[i].hook, fam[i].ok ? "true" : "false",
+		       fam[i].detail);
 }
 
 /* ---- running the command ---- */

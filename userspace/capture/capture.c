@@ -16,67 +16,14 @@
 #define BTF_PATH     "/sys/kernel/btf/vmlinux"
 #define URGENT_BYTES ((size_t)2 << 20)
 #define BULK_BYTES   ((size_t)8 << 20)
+#define LOAD_ROUNDS  20 /* more than there are things to find wanting one by one */
 #define READ_SLACK_NS \
 	2000 /* a store and a clock read of another CPU may pass each other by that much */
 
 DEFINE_AUTO(capture, capture_close)
 
-/* Programs that on_sys_exit calls by slot (bpf/lib/calls.bpf.h). */
-struct handler {
-	uint32_t slot;
-	size_t prog; /* offset in the skeleton */
-};
-
-#define PROG(name) offsetof(struct warder, progs.name)
-
-static const struct handler handlers[] = {
-	{ 1, PROG(sys_open) },	 { 3, PROG(sys_net) },	   { 2, PROG(sys_file) },
-	{ 4, PROG(sys_escape) }, { 5, PROG(sys_foreign) }, { 6, PROG(sys_exec) },
-};
-
-#define FAMILY_PROGS 8
-
-/* Probe families: what has to be there for the family to work. */
-struct family {
-	const char *name;
-	const char *hook;
-	size_t progs[FAMILY_PROGS]; /* offsets; 0 ends them */
-	size_t need;		    /* how many of them must be there */
-};
-
-static const struct family families[] = {
-	{ "process",
-	  "tp_btf/sched_process_exec, sched_process_exit, sys_exit (failed execs)",
-	  { PROG(on_exec), PROG(on_exit), PROG(sys_exec) },
-	  3 },
-	{ "lineage",
-	  "tp_btf/task_newtask, cgroup_attach_task",
-	  { PROG(on_newtask), PROG(on_cgroup_attach) },
-	  2 },
-	{ "file", "tp_btf/sys_exit", { PROG(on_sys_exit), PROG(sys_open), PROG(sys_file) }, 3 },
-	{ "net",
-	  "cgroup/connect4+6, sendmsg4+6, sock_create, sock_release, tp_btf/sys_exit, inet_sock_set_state",
-	  { PROG(on_connect4), PROG(on_connect6), PROG(on_sendmsg4), PROG(on_sendmsg6),
-	    PROG(sys_net), PROG(on_sock_state), PROG(on_sock_made), PROG(on_sock_release) },
-	  8 },
-	{ "io_uring", "tp_btf/io_uring_submit_req", { PROG(on_uring_req), PROG(on_uring_sqe) }, 1 },
-	{ "dns", "cgroup_skb/egress, ingress", { PROG(on_egress), PROG(on_ingress) }, 2 },
-	{ "oom", "tp_btf/mark_victim", { PROG(on_oom) }, 1 },
-	{ "escape",
-	  "tp_btf/sys_exit",
-	  { PROG(on_sys_exit), PROG(sys_escape), PROG(sys_foreign) },
-	  3 },
-};
-
-static struct bpf_program *prog_at(struct warder *skel, size_t offset)
+static int load_error(int r, const char *why, struct err *err)
 {
-	return *(struct bpf_program **)((char *)skel + offset);
-}
-
-static int load_error(int r, struct err *err)
-{
-	const char *why = libbpf_log_reason();
-
 	if (access(BTF_PATH, R_OK) != 0)
 		return err_set(err, ENOENT,
 			       "this kernel gives no type information (" BTF_PATH
@@ -88,44 +35,68 @@ static int load_error(int r, struct err *err)
 	return err_set(err, r, "loading probes: %s%s%s", strerror(-r), *why ? ": " : "", why);
 }
 
-static int load(struct capture *c, const struct capture_options *opt, struct err *err)
+static int open_object(struct capture *c, const struct capture_options *opt, struct err *err)
 {
 	size_t urgent = opt && opt->urgent_bytes ? opt->urgent_bytes : URGENT_BYTES;
 	size_t bulk = opt && opt->bulk_bytes ? opt->bulk_bytes : BULK_BYTES;
-	size_t i;
-	int r;
 
 	c->skel = warder__open();
 	if (!c->skel)
 		return err_set(err, errno, "probes: %m");
 	bpf_map__set_max_entries(c->skel->maps.urgent, (uint32_t)urgent);
 	bpf_map__set_max_entries(c->skel->maps.bulk, (uint32_t)bulk);
-	if (access(BTF_PATH, R_OK) != 0)
-		return load_error(-ENOENT, err);
-	r = choose_programs(c->skel->obj, err);
-	if (r < 0)
-		return r;
+	choose_programs(c->hooks.btf, c->skel->obj);
 	enforce_prepare(c->skel, opt && opt->enforce);
-	r = warder__load(c->skel);
-	if (r < 0)
-		return load_error(r, err);
+	hooks_choose(&c->hooks, c->skel);
+	return 0;
+}
 
-	for (i = 0; i < ARRAY_SIZE(handlers); i++) {
-		int fd = bpf_program__fd(prog_at(c->skel, handlers[i].prog));
+/* -EAGAIN: a program or a way was found wanting, and there is another choice. */
+static int load_once(struct capture *c, const struct capture_options *opt, struct err *err)
+{
+	const char *why;
+	int r;
 
-		if (bpf_map_update_elem(bpf_map__fd(c->skel->maps.handlers), &handlers[i].slot, &fd,
-					BPF_ANY) < 0)
-			return err_set(err, errno, "probe table: %m");
-		bpf_program__set_autoattach(prog_at(c->skel, handlers[i].prog), false);
-	}
-	r = watched_fill(bpf_map__fd(c->skel->maps.watched), err);
+	r = open_object(c, opt, err);
 	if (r < 0)
 		return r;
-	r = warder__attach(c->skel);
+	libbpf_log_begin(opt && opt->quiet_libbpf);
+	r = warder__load(c->skel);
+	if (r < 0) {
+		why = libbpf_log_reason();
+		if ((r == -EPERM && geteuid() != 0) ||
+		    hooks_refuse(&c->hooks, c->skel, libbpf_log_program(), why) < 0)
+			r = load_error(r, why, err);
+		else
+			r = -EAGAIN;
+	}
+	libbpf_log_end();
 	if (r < 0)
-		return err_set(err, r, "attaching probes: %s: %s", strerror(-r),
-			       libbpf_log_reason());
-	return 0;
+		return r;
+	r = watched_fill(bpf_map__fd(c->skel->maps.watched), err);
+	return r < 0 ? r : hooks_attach(&c->hooks, c->skel, err);
+}
+
+/* What this kernel will not have is left out or replaced, one thing a round. */
+static int load(struct capture *c, const struct capture_options *opt, struct err *err)
+{
+	int r = -EAGAIN;
+
+	if (access(BTF_PATH, R_OK) != 0)
+		return load_error(-ENOENT, "", err);
+	r = hooks_init(&c->hooks, err);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < LOAD_ROUNDS; i++) {
+		r = load_once(c, opt, err);
+		if (r != -EAGAIN)
+			return r;
+		hooks_detach(&c->hooks);
+		warder__destroy(c->skel);
+		c->skel = NULL;
+	}
+	return err_set(err, r, "probes: too many were refused by this kernel; the last: %s",
+		       c->hooks.refused_n ? c->hooks.refused[c->hooks.refused_n - 1].why : "");
 }
 
 static int map_shared(struct capture *c, struct err *err)
@@ -165,23 +136,6 @@ static int map_shared(struct capture *c, struct err *err)
 	return 0;
 }
 
-static void note_families(struct capture *c)
-{
-	size_t i, j, found;
-
-	for (i = 0; i < ARRAY_SIZE(families); i++) {
-		struct capture_family_state *s = &c->families[c->families_n++];
-
-		s->name = families[i].name;
-		s->hook = families[i].hook;
-		for (j = 0, found = 0; j < FAMILY_PROGS && families[i].progs[j]; j++)
-			found += bpf_program__fd(prog_at(c->skel, families[i].progs[j])) >= 0;
-		s->ok = found >= families[i].need;
-		if (!s->ok)
-			snprintf(s->detail, sizeof(s->detail), "not available on this kernel");
-	}
-}
-
 int capture_open(struct capture **ret, const struct capture_options *opt, struct err *err)
 {
 	AUTO(capture) struct capture *c = NULL;
@@ -190,20 +144,18 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(err, ENOMEM, "probes: out of memory");
-	c->epoll_fd = -1;
+	c->epoll_fd = c->hooks.multi[0] = c->hooks.multi[1] = -1;
 	r = order_init(&c->order);
 	if (r < 0)
 		return err_set(err, r, "probes: out of memory");
 
-	libbpf_log_begin(opt && opt->quiet_libbpf);
 	r = load(c, opt, err);
-	libbpf_log_end();
 	if (r < 0)
 		return r;
 	r = map_shared(c, err);
 	if (r < 0)
 		return r;
-	note_families(c);
+	hooks_families(&c->hooks, c);
 	*ret = take_ptr(c);
 	return 0;
 }
@@ -224,6 +176,7 @@ void capture_close(struct capture *c)
 		munmap(c->sleeper, (size_t)sysconf(_SC_PAGESIZE));
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
+	hooks_done(&c->hooks);
 	warder__destroy(c->skel);
 	order_done(&c->order);
 	free(c);
@@ -239,8 +192,7 @@ size_t capture_families(const struct capture *c, struct capture_family_state *ro
 
 const char *capture_tier(const struct capture *c)
 {
-	(void)c;
-	return "portable";
+	return c->full ? "full" : "portable";
 }
 
 int capture_fd(const struct capture *c)

@@ -24,9 +24,10 @@ struct capture_feature {
 
 struct capture_family_state {
 	const char *name; /* probe family: process file net dns oom escape lineage */
-	const char *hook; /* what serves it on this host */
+	char hook[256];	  /* what serves it on this host */
+	const char *tier; /* "full", "portable"; "common": the same in both */
 	bool ok;
-	char detail[160];
+	char detail[160]; /* why it is not there, or not of the full tier */
 };
 
 /* Asks the kernel by load + attach, not by version. Fills up to `max` rows, returns the number. Needs

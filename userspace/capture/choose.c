@@ -46,19 +46,14 @@ static bool passes(const struct btf *btf, const char *tracepoint, int arg, const
 	return btf_is_struct(t) && strcmp(btf__name_by_offset(btf, t->name_off), type) == 0;
 }
 
-int choose_programs(struct bpf_object *obj, struct err *err)
+void choose_programs(const struct btf *btf, struct bpf_object *obj)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
 	struct bpf_program *p;
 	size_t i;
 
-	if (!btf)
-		return err_set(err, errno, "kernel type information: %m");
 	for (i = 0; i < ARRAY_SIZE(needs); i++) {
 		p = bpf_object__find_program_by_name(obj, needs[i].prog);
 		if (p && !passes(btf, needs[i].tracepoint, needs[i].arg, needs[i].type))
 			bpf_program__set_autoload(p, false);
 	}
-	btf__free(btf);
-	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <bpf/libbpf.h>
 #include "userspace/capture/capture.h"
+#include "userspace/capture/hooks.h"
 #include "userspace/capture/order.h"
 #include "userspace/capture/ring.h"
 
@@ -12,6 +13,7 @@ struct enforce_state;
 struct warder; /* the generated skeleton */
 
 #define CGROUP_PROGS_MAX 16
+#define FAMILIES_MAX	 16
 
 /* A registered sandbox and the cgroup programs on its leaf. */
 struct watch {
@@ -34,7 +36,9 @@ struct capture {
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
 	struct watch *watches;
 	size_t watches_n;
-	struct capture_family_state families[12];
+	struct hooks hooks;
+	bool full; /* every family that can be */
+	struct capture_family_state families[FAMILIES_MAX];
 	size_t families_n;
 	struct enforce_state *enforce; /* NULL until the first set */
 };
@@ -46,10 +50,13 @@ void libbpf_log_begin(bool quiet);
 void libbpf_log_end(void);
 /* The line that says why: the verifier's last complaint, or libbpf's. "" when there is none. */
 const char *libbpf_log_reason(void);
+/* The program that libbpf_log_reason spoke of; "" when it was none. */
+const char *libbpf_log_program(void);
 
 /* ---- programs that not every kernel can have (choose.c) ---- */
 
-int choose_programs(struct bpf_object *obj, struct err *err);
+struct btf;
+void choose_programs(const struct btf *btf, struct bpf_object *obj);
 
 /* ---- watched names (watched.c) ---- */
 

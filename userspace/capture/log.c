@@ -13,6 +13,7 @@ static size_t text_n;
 static bool text_quiet;
 static libbpf_print_fn_t old_print;
 static char reason[256];
+static char program[32];
 
 static int on_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -71,7 +72,7 @@ const char *libbpf_log_reason(void)
 	char *line, *next, *last = NULL, *prog = NULL;
 	int prog_n = 0;
 
-	reason[0] = '\0';
+	reason[0] = program[0] = '\0';
 	if (!text)
 		return reason;
 	for (line = text; line; line = next) {
@@ -87,9 +88,15 @@ const char *libbpf_log_reason(void)
 		if (!is_noise(line))
 			last = line;
 	}
+	snprintf(program, sizeof(program), "%.*s", prog_n, prog ? prog : "");
 	if (last && prog)
 		snprintf(reason, sizeof(reason), "%.*s: %s", prog_n, prog, last);
 	else if (last)
 		snprintf(reason, sizeof(reason), "%s", last);
 	return reason;
+}
+
+const char *libbpf_log_program(void)
+{
+	return program;
 }

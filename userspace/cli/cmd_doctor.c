@@ -146,6 +146,8 @@ static void print_json(const struct report *rep)
 	for (size_t i = 0; i < rep->families_n; i++) {
 		json_row(&j, rep->families[i].name, "hook", rep->families[i].hook,
 			 rep->families[i].ok, rep->families[i].detail);
+		json_key(&j, "tier");
+		json_strz(&j, rep->families[i].tier);
 		json_object_end(&j);
 	}
 	json_array_end(&j);
@@ -166,7 +168,10 @@ int cmd_doctor(int argc, char **argv)
 		cli_usage(
 			"doctor [OPTIONS]",
 			"Ask this host what it gives: kernel features, probe tier, sandbox layers,\n"
-			"what is missing and how to get it. Exit code: 0 ready, 1 not.",
+			"what is missing and how to get it. Exit code: 0 ready, 1 not.\n"
+			"\n"
+			"WARDER_TIER=portable|full|full-multi|full-fexit forces a probe tier, here and for\n"
+			"run; what cannot be had is then missing, not replaced.",
 			OPTIONS);
 		return 0;
 	}

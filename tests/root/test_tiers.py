@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which hooks serve a family, chosen by the kernel, forced by WARDER_TIER, told by doctor."""
+
+import json
+import os
+import unittest
+
+from probes import *
+
+CALLS = {"process", "file", "net", "escape"}
+
+
+class Tiers(Probes):
+    def families(self, tier=None):
+        env = dict(os.environ)
+        env.pop("WARDER_TIER", None)
+        if tier:
+            env["WARDER_TIER"] = tier
+        done = cmd(helper("probe_dump"), "--families", env=env)
+        self.assertEqual(done.code, 0, done)
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        return {r["family"]: r for r in rows if "family" in r}
+
+    def has_full(self):
+        return self.families()["escape"]["tier"] == "full"
+
+    def test_portable(self):
+        rows = self.families("portable")
+        for name, r in rows.items():
+            self.assertEqual(r["tier"], "portable" if name in CALLS else "common", r)
+            self.assertTrue(r["ok"], r)
+            self.assertEqual("sys_exit" in r["hook"], name in CALLS, r)
+
+    def test_full_uses_no_tracepoint_of_system_calls(self):
+        if not self.has_full():
+            raise unittest.SkipTest("this kernel refuses trampolines: " + self.families()["file"]["detail"])
+        rows = self.families("full")
+        for name in CALLS:
+            self.assertEqual((rows[name]["tier"], rows[name]["ok"]), ("full", True), rows[name])
+            self.assertNotIn("sys_exit", rows[name]["hook"])
+        need("bpftool")
+        d = self.script("""
+import subprocess
+out = subprocess.run(["bpftool", "-j", "prog", "show"], stdout=subprocess.PIPE).stdout
+tell(names=[p.get("name") for p in json.loads(out)])
+""", wrap=["env", "WARDER_TIER=full"])
+        names = set(d.told["names"])
+        self.assertIn("on_newtask", names)
+        self.assertNotIn("on_sys_exit", names)
+        self.assertTrue({"on_call_end", "on_x64_call"} & names, names)
+
+    def test_full_is_not_faked(self):
+        """Asked for by name it is there, or its families are missing with the reason; nothing else fails."""
+        rows = self.families("full-multi")
+        for name, r in rows.items():
+            if r["ok"]:
+                self.assertEqual(r["tier"], "full" if name in CALLS else "common", r)
+            else:
+                self.assertIn(name, CALLS)
+                self.assertTrue(r["detail"], r)
+
+    def test_what_is_missing_is_named(self):
+        if self.has_full():
+            raise unittest.SkipTest("this kernel has the full tier")
+        result = self.path("result")
+        done = cmd(WARDER, "run", "--quiet", "--result", result, "--session-dir", self.path("s"), "--", "/bin/true",
+                   env=dict(os.environ, WARDER_TIER="full"))
+        self.assertEqual(done.code, 0, done)
+        with open(result) as f:
+            degraded = " ".join(json.load(f)["degraded"])
+        for name in CALLS:
+            self.assertIn(name, degraded)
+
+    def test_a_tier_that_does_not_exist(self):
+        done = cmd(helper("probe_dump"), "--families", env=dict(os.environ, WARDER_TIER="best"))
+        self.assertEqual(done.code, 3)
+        self.assertIn(b"WARDER_TIER=best", done.err)
+
+    def test_doctor_tells(self):
+        done = cmd(WARDER, "doctor", "--json")
+        rows = {r["name"]: r for r in json.loads(done.out)["families"]}
+        self.assertEqual({n: (r["tier"], r["hook"]) for n, r in rows.items()},
+                         {n: (r["tier"], r["hook"]) for n, r in self.families().items()})
+
+
+if __name__ == "__main__":
+    unittest.main()
