@@ -87,6 +87,7 @@ struct http_client {
 	CURL *easy;
 	struct curl_slist *headers, *request_headers;
 	bool busy;
+	bool head_done; /* the answer's empty line came */
 	bool gzip;
 	struct buf packed; /* the body as it is sent */
 	struct buf answer;
@@ -101,6 +102,20 @@ static size_t on_data(char *p, size_t size, size_t n, void *arg)
 
 	if (buf_add(&c->answer, p, MIN(size * n, room)) < 0)
 		return 0; /* fails the transfer: tried again */
+	return size * n;
+}
+
+/* libcurl takes a connection that ends inside the head for a whole answer: a 200 that may never have been
+ * meant as one. */
+static size_t on_header(char *p, size_t size, size_t n, void *arg)
+{
+	struct http_client *c = arg;
+
+	if (size * n >= 5 &&
+	    !memcmp(p, "HTTP/", 5)) /* the first of several heads, or the only one */
+		c->head_done = false;
+	else if (size * n <= 2 && (*p == '\r' || *p == '\n'))
+		c->head_done = true;
 	return size * n;
 }
 
@@ -163,6 +178,8 @@ static int set_up(struct http_client *c, const struct http_options *opt, struct 
 	lib.curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1l);
 	lib.curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
 	lib.curl_easy_setopt(e, CURLOPT_WRITEDATA, c);
+	lib.curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+	lib.curl_easy_setopt(e, CURLOPT_HEADERDATA, c);
 	lib.curl_easy_setopt(e, CURLOPT_ERRORBUFFER, c->error);
 	lib.curl_easy_setopt(e, CURLOPT_USERAGENT, "warder");
 	if (opt->proxy)
@@ -268,6 +285,7 @@ int http_client_post(struct http_client *c, struct str body, const char *extra)
 		headers = c->request_headers;
 	}
 	buf_reset(&c->answer);
+	c->head_done = false;
 	c->error[0] = 0;
 	lib.curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, headers);
 	lib.curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->packed.n);
@@ -292,6 +310,10 @@ static void read_answer(struct http_client *c, CURLcode code, struct http_answer
 	*ret = (struct http_answer){ .body = { c->answer.p, c->answer.n } };
 	if (code) {
 		ret->error = c->error[0] ? c->error : lib.curl_easy_strerror(code);
+		return;
+	}
+	if (!c->head_done) {
+		ret->error = "the answer was cut off in its head";
 		return;
 	}
 	lib.curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);

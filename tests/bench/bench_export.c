@@ -193,22 +193,37 @@ static void bench_kafka(struct journal *j, const char *brokers, uint64_t n)
 	fanout_free(f);
 }
 
-/* What the thread that writes the journal pays for a sink whose other side is dead. */
-static void bench_dead_sink(void)
+/* CPU of the thread that writes the journal, in seconds: events as the pipeline appends and commits
+ * them, with a sink or without. */
+static double writer_cpu(struct journal *j, struct fanout *f)
 {
-	enum { N = 2000 };
-	struct fanout *f = start_fanout("kafka:127.0.0.1:1");
 	double t = (double)clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	for (int i = 0; i < N; i++) {
-		struct timespec ts = { 0, 100000 };
-
-		fanout_notify(f);
-		nanosleep(&ts, NULL);
+	for (int i = 0; i < 50; i++) {
+		append(j, 2000);
+		if (f)
+			fanout_notify(f);
 	}
-	t = (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
-	row("export: notify with a dead sink (with a sleep)", t / N / 1000, "us", "-");
-	fanout_free(f);
+	return ((double)clock_ns(CLOCK_THREAD_CPUTIME_ID) - t) / 1e9;
+}
+
+/* What a sink whose other side is dead costs the thread that drains the rings and writes the journal: the
+ * probes wait for nothing else. In turns, the best of each, since other work on the machine only adds. */
+static void bench_dead_sink(struct journal *j)
+{
+	double with = 1e9, without = 1e9;
+
+	for (int i = 0; i < 6; i++) {
+		struct fanout *f = start_fanout("kafka:127.0.0.1:1");
+		double t = writer_cpu(j, f);
+
+		fanout_free(f);
+		with = MIN(with, t);
+		t = writer_cpu(j, NULL);
+		without = MIN(without, t);
+	}
+	row("export: writing the journal beside a dead sink", (with / without - 1) * 100,
+	    "% more CPU", "<= 2");
 }
 
 static pid_t start_mock(char *ret_brokers, size_t size, int *ret_stop)
@@ -268,7 +283,7 @@ int main(int argc, char **argv)
 		bench_file(n);
 	}
 	bench_kafka(j, brokers, n);
-	bench_dead_sink();
+	bench_dead_sink(j);
 	journal_free(j);
 	close(stop);
 	waitpid(pid, NULL, 0);

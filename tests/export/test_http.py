@@ -419,6 +419,104 @@ class Http(TestCase):
         self.feed("webhook", s, "ca=" + cert, scheme="https", host="localhost").drain()
         self.assertAllOnce()
 
+    def test_tls_expired(self):
+        context, cert = self.certificate("-addext", "subjectAltName=DNS:localhost")
+        old = self.path("old.pem")
+        subprocess.run(["openssl", "x509", "-in", cert, "-signkey", self.path("key.pem"), "-days", "-1", "-out", old],
+                       check=True, capture_output=True, timeout=60)
+        context.load_cert_chain(old, self.path("key.pem"))
+        s = self.server(self.hook, context=context)
+        self.journal.add(1)
+        feed = self.feed("webhook", s, "ca=" + old, scheme="https", host="localhost")
+        self.assertEqual(self.with_text(feed, "expired")["acked"], 0)
+        feed.stop()
+        self.assertEqual(self.got, [])
+
+    def test_bad_credentials(self):
+        """Waits for the operator, says why, loses nothing, and does not hammer at the door."""
+        for sink, option, good in (("elastic", "api-key=wrong", None), ("otlp", "header=Authorization: Bearer x", None),
+                                   ("webhook", "header=Authorization: Bearer x", None)):
+            with self.subTest(sink):
+                s = self.server(lambda r: (401, {"WWW-Authenticate": "Basic"}, "who are you"))
+                self.journal.add(1)
+                feed = self.feed(sink, s, option)
+                row = self.with_text(feed, "HTTP status 401: who are you")
+                self.assertEqual((row["up"], row["poison"]), (False, 0))
+                n = s.requests
+                time.sleep(1)
+                self.assertLess(s.requests - n, 5)
+                self.assertEqual(feed.stop()["acked"], 0)
+
+    def raw_server(self, talk):
+        """`talk(connection)` does what no HTTP server should."""
+        sock = socket.socket()
+        self.addCleanup(sock.close)
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(8)
+        stop = []
+        self.addCleanup(stop.append, True)
+
+        def serve():
+            while not stop:
+                try:
+                    conn, _ = sock.accept()
+                except OSError:
+                    return
+                with conn:
+                    try:
+                        talk(conn)
+                    except OSError:
+                        pass  # the sink gave the connection up: that is what is tested
+        threading.Thread(target=serve, daemon=True).start()
+        return sock.getsockname()[1]
+
+    def test_broken_servers(self):
+        """Half-closed, mute, cut in the head, no HTTP at all: each is told, nothing counts as taken."""
+        def half_closed(conn):
+            conn.shutdown(socket.SHUT_WR)
+            while conn.recv(65536):
+                pass
+
+        def mute(conn):
+            while conn.recv(65536):
+                pass
+
+        def cut(conn):
+            conn.recv(65536)
+            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Le")
+
+        def smtp(conn):
+            conn.sendall(b"220 mail.example ESMTP\r\n")
+            conn.recv(65536)
+
+        for talk in (half_closed, mute, cut, smtp):
+            with self.subTest(talk.__name__):
+                port = self.raw_server(talk)
+                self.journal.add(1)
+                feed = Feed(self.journal.path, self.tmp, "S1",
+                            "webhook:http://127.0.0.1:%d,name=%s,timeout=500ms" % (port, talk.__name__))
+                self.addCleanup(feed.kill)
+                row = wait_for("a word about it", lambda: feed.status() if feed.status()["text"] else None)
+                self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+                self.assertEqual(feed.stop()["acked"], 0)
+
+    def test_proxy(self):
+        """The proxy gets the whole URL; the name is not looked up here."""
+        seen = []
+
+        def answer(request):
+            seen.append(request.path)
+            return self.hook(request)
+
+        proxy = self.server(answer)
+        self.journal.add(10)
+        feed = Feed(self.journal.path, self.tmp, "S1",
+                    "webhook:http://no-such-host.invalid/in,name=h,proxy=http://127.0.0.1:%d" % proxy.port)
+        self.addCleanup(feed.kill)
+        feed.drain()
+        self.assertAllOnce()
+        self.assertEqual(set(seen), {"http://no-such-host.invalid/in"})
+
     # ---- settings ----
 
     def test_bad_settings(self):
