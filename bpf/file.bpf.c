@@ -7,6 +7,7 @@
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/watched.bpf.h"
+#include "bpf/lib/object.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
 #define O_ACCMODE   00000003
@@ -17,17 +18,6 @@
 #define S_IFMT	    0170000
 #define S_IFBLK	    0060000
 #define S_IFCHR	    0020000
-
-/* include/uapi/linux/magic.h */
-#define PROC_MAGIC	 0x9fa0
-#define SYSFS_MAGIC	 0x62656572
-#define DEBUGFS_MAGIC	 0x64626720
-#define TRACEFS_MAGIC	 0x74726163
-#define SECURITYFS_MAGIC 0x73636673
-#define CGROUP_MAGIC	 0x27e0eb
-#define CGROUP2_MAGIC	 0x63677270
-#define BPF_FS_MAGIC	 0xcafe4a11
-#define EFIVARFS_MAGIC	 0xde5e81e4
 
 #define NR_OPEN	   2
 #define NR_CREAT   85
@@ -72,82 +62,10 @@ static __always_inline __u32 open_flags(const __u64 *args, __u32 nr)
 	return how;
 }
 
-/* Device nodes that reach the machine itself: any disk, and memory by its numbers. */
-GLOBAL int is_raw_device(__u64 file)
-{
-	struct file *f = (struct file *)file;
-	__u16 mode = BPF_CORE_READ(f, f_inode, i_mode);
-	__u32 rdev;
-
-	if ((mode & S_IFMT) == S_IFBLK)
-		return true;
-	if ((mode & S_IFMT) != S_IFCHR)
-		return false;
-	rdev = BPF_CORE_READ(f, f_inode, i_rdev);
-	return rdev == (1 << 20 | 1) || rdev == (1 << 20 | 2) || rdev == (1 << 20 | 4);
-}
-
 static __always_inline bool is_dev_null(struct file *f)
 {
 	return (BPF_CORE_READ(f, f_inode, i_mode) & S_IFMT) == S_IFCHR &&
 	       BPF_CORE_READ(f, f_inode, i_rdev) == (1 << 20 | 3);
-}
-
-struct top_ctx {
-	__u64 d;
-};
-
-/* Up to the component below the file system's root. */
-static long top_step(__u32 i, struct top_ctx *x)
-{
-	struct dentry *d = (struct dentry *)x->d;
-	struct dentry *up = BPF_CORE_READ(d, d_parent);
-
-	if (up == BPF_CORE_READ(up, d_parent))
-		return 1;
-	x->d = (__u64)up;
-	return 0;
-}
-
-/* A file that steers the kernel, wherever its file system is mounted. Of /proc everything but the
- * processes' own directories. */
-GLOBAL int is_kernel_file(__u64 file)
-{
-	struct file *f = (struct file *)file;
-	struct dentry *d = BPF_CORE_READ(f, f_path.dentry);
-	struct top_ctx x = { .d = (__u64)d };
-	char first = 0;
-
-	switch (BPF_CORE_READ(d, d_sb, s_magic)) {
-	case SYSFS_MAGIC:
-	case DEBUGFS_MAGIC:
-	case TRACEFS_MAGIC:
-	case SECURITYFS_MAGIC:
-	case CGROUP_MAGIC:
-	case CGROUP2_MAGIC:
-	case BPF_FS_MAGIC:
-	case EFIVARFS_MAGIC:
-		return true;
-	case PROC_MAGIC:
-		break;
-	default:
-		return false;
-	}
-	bpf_loop(16, top_step, &x, 0);
-	d = (struct dentry *)x.d;
-	bpf_probe_read_kernel(&first, 1, BPF_CORE_READ(d, d_name.name));
-	return first < '0' || first > '9';
-}
-
-/* The same for an attempt that was refused: only the caller's string is there. */
-static __always_inline bool is_kernel_path(struct scratch *s, struct wire_str path)
-{
-	__u64 p[2] = {};
-
-	bpf_probe_read_kernel(p, sizeof(p), s->rec + (path.off & 0x3fff));
-	if (p[0] == 0x79732f636f72702fULL) /* "/proc/sy" */
-		return (__u8)p[1] == 's';
-	return (p[0] & 0xffffffffffULL) == 0x2f7379732fULL; /* "/sys/" */
 }
 
 static __always_inline void escape_file(struct scratch *s, struct task_state *st, __u32 type,
@@ -213,12 +131,10 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 	if (f) {
 		file_ids(r, f);
 		r->path = rec_file_path(s, f);
-		s->open.steers = s->open.writes && is_kernel_file((__u64)f);
 		if (s->open.writes && !s->open.steers)
 			remember_made(st, r);
 	} else {
 		rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], uptr, &r->base, &r->path);
-		s->open.steers = s->open.writes && is_kernel_path(s, r->path);
 	}
 	set = enforce_set_of(st);
 	if (set)
@@ -228,10 +144,8 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 			       : enforce_file(s, set, WIRE_FILE_OPEN),
 			     false);
 	emit_scratch(s, WIRE_RING_BULK);
-	if (s->open.device)
-		escape_file(s, st, WIRE_ESCAPE_DEVICE, uptr);
-	else if (s->open.steers)
-		escape_file(s, st, WIRE_ESCAPE_KERNEL_FILE, uptr);
+	if (s->open.steers) /* the type */
+		escape_file(s, st, s->open.steers, uptr);
 }
 
 /* Reading is ordinary, except of watched names and raw devices. */
@@ -239,6 +153,7 @@ GLOBAL int is_told_open(struct scratch *s)
 {
 	const struct call *c;
 	struct file *f;
+	int class;
 
 	if (!s)
 		return 0;
@@ -247,15 +162,16 @@ GLOBAL int is_told_open(struct scratch *s)
 	if (f) {
 		s->open.writes =
 			BPF_CORE_READ(f, f_mode) & FMODE_WRITE || s->open.how & (O_CREAT | O_TRUNC);
-		s->open.device = is_raw_device((__u64)f);
-		return s->open.writes || s->open.device ||
+		s->open.steers = file_escape((__u64)f, s->open.writes);
+		return s->open.writes || s->open.steers ||
 		       watched_dentry((__u64)BPF_CORE_READ(f, f_path.dentry)) == WATCHED_FILE;
 	}
-	s->open.device = 0;
 	s->open.writes = !!(s->open.how & (O_ACCMODE | O_CREAT | O_TRUNC));
-	if (s->open.writes && is_told(s->open.ret))
+	class = watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX);
+	s->open.steers = path_escape(s, class, s->open.writes && is_told(s->open.ret));
+	if (s->open.steers || (s->open.writes && is_told(s->open.ret)))
 		return 1;
-	return watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX) == WATCHED_FILE;
+	return class == WATCHED_FILE;
 }
 
 SYSCALL_END(sys_open)

@@ -149,6 +149,8 @@ enum watched_class {
 	WATCHED_WITH_DIR = 2, /* the same, in a WATCHED_DIR only */
 	WATCHED_DIR = 3,
 	WATCHED_SOCKET = 4, /* of a container engine */
+	WATCHED_DEVICE = 5, /* below /dev: sought is told, too */
+	WATCHED_PROC_MEM = 6,
 };
 
 struct watched_key {

@@ -108,7 +108,8 @@ enum wire_kind { WIRE_KINDS(WIRE_KIND_ENUM) };
 	X(41, NFS, "nfsservctl")                                                                   \
 	X(42, IOPORT, "ioport") /* ioperm iopl */                                                  \
 	X(43, GUEST_DIVERGENCE, "guest_divergence")                                                \
-	X(44, HANDSHAKE, "setup") /* the launcher's own set-up did not go as planned */
+	X(44, HANDSHAKE, "setup") /* the launcher's own set-up did not go as planned */            \
+	X(45, PROC_MEM, "proc_mem") /* /proc/PID/mem opened for writing */
 /* clang-format on */
 
 #define WIRE_ESCAPE_ENUM(id, name, text) WIRE_ESCAPE_##name = id,

@@ -52,6 +52,29 @@ static const struct {
 	{ "podman.sock", WATCHED_SOCKET },
 	{ "buildkitd.sock", WATCHED_SOCKET },
 	{ "dockershim.sock", WATCHED_SOCKET },
+	{ "nri.sock", WATCHED_SOCKET },
+	{ "cri-dockerd.sock", WATCHED_SOCKET },
+	/* doors to the machine, in /dev */
+	{ "kvm", WATCHED_DEVICE },
+	{ "mem", WATCHED_PROC_MEM }, /* /dev/mem too */
+	{ "kmem", WATCHED_DEVICE },
+	{ "port", WATCHED_DEVICE },
+	{ "kmsg", WATCHED_DEVICE },
+	{ "vhost-net", WATCHED_DEVICE },
+	{ "vhost-vsock", WATCHED_DEVICE },
+	{ "vfio", WATCHED_DEVICE },
+	{ "loop-control", WATCHED_DEVICE },
+	{ "fuse", WATCHED_DEVICE },
+	{ "uinput", WATCHED_DEVICE },
+	{ "nvram", WATCHED_DEVICE },
+	{ "sda", WATCHED_DEVICE },
+	{ "sda1", WATCHED_DEVICE },
+	{ "vda", WATCHED_DEVICE },
+	{ "vda1", WATCHED_DEVICE },
+	{ "xvda", WATCHED_DEVICE },
+	{ "nvme0n1", WATCHED_DEVICE },
+	{ "nvme0n1p1", WATCHED_DEVICE },
+	{ "dm-0", WATCHED_DEVICE },
 };
 
 int watched_fill(int map_fd, struct err *err)
