@@ -3,6 +3,7 @@
  * its result, so those that seccomp denied are told too. With the type's bit in
  * sandbox_cfg.kill_escape the payload gets SIGKILL here and never returns to user space. */
 #include "bpf/lib/cred.bpf.h"
+#include "bpf/lib/path.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
 #define CLONE_NS	  0x7e020080
@@ -11,6 +12,8 @@
 #define S_IFMT		  0170000
 #define S_IFBLK		  0060000
 #define S_IFCHR		  0020000
+
+__u32 alarm = 0;
 
 /* Which uses of a call are no sign of anything. */
 static __always_inline bool is_harmless(const struct call *c, __u32 nr, const __u64 *a, long ret)
@@ -57,6 +60,64 @@ static __always_inline void send_call(struct scratch *s, struct task_struct *t,
 	emit_scratch(s, WIRE_RING_URGENT);
 }
 
+/* Which change of the mount tree a call makes, and where its arguments stand; -1 = it has none. */
+struct mount_call {
+	__u16 nr;
+	__u8 op;
+	__s8 dir, path, source, fstype, flags;
+};
+
+static const struct mount_call mount_calls[] = {
+	{ 165, WIRE_MOUNT_NEW, -1, 1, 0, 2, 3 },      /* mount */
+	{ 166, WIRE_MOUNT_REMOVE, -1, 0, -1, -1, 1 }, /* umount2 */
+	{ 155, WIRE_MOUNT_PIVOT, -1, 0, 1, -1, -1 },  /* pivot_root */
+	{ 429, WIRE_MOUNT_MOVE, 2, 3, 1, -1, 4 },     /* move_mount */
+	{ 442, WIRE_MOUNT_ATTR, 0, 1, -1, -1, 2 },    /* mount_setattr */
+};
+
+static __always_inline void send_mount(struct scratch *s, struct task_state *st, __u32 nr,
+				       bool compat, long ret, const struct mount_call *m)
+{
+	struct wire_mount *r = rec_begin(s, struct wire_mount);
+	char first = 0;
+
+	header(&r->h, st, WIRE_MOUNT);
+	if (compat)
+		r->h.flags |= WIRE_F_COMPAT;
+	r->h.nr = nr;
+	r->h.ret = ret;
+	r->op = m->op;
+	if (m->flags >= 0)
+		r->flags = s->args[m->flags & 7];
+	r->path = rec_user_str(s, s->args[m->path & 7]);
+	bpf_probe_read_kernel(&first, 1, s->rec + (r->path.off & 0x3fff));
+	if (r->path.len && first != '/')
+		r->base = unpack(
+			rec_base_packed(s, m->dir < 0 ? AT_FDCWD : (int)s->args[m->dir & 7]));
+	if (m->source >= 0 && s->args[m->source & 7])
+		r->source = rec_user_str(s, s->args[m->source & 7]);
+	if (m->fstype >= 0 && s->args[m->fstype & 7])
+		r->fstype = rec_user_str(s, s->args[m->fstype & 7]);
+	emit_scratch(s, WIRE_RING_BULK);
+}
+
+/* The attempt is an escape signal; that it worked is an event of its own. */
+static __always_inline void tell_mount(struct scratch *s, struct task_state *st, __u32 nr,
+				       bool compat, long ret)
+{
+	__u32 i;
+
+	if (ret < 0)
+		return;
+#pragma unroll
+	for (i = 0; i < sizeof(mount_calls) / sizeof(mount_calls[0]); i++) {
+		if (mount_calls[i].nr == nr) {
+			send_mount(s, st, nr, compat, ret, &mount_calls[i]);
+			return;
+		}
+	}
+}
+
 SYSCALL_END(sys_escape)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -82,6 +143,7 @@ SYSCALL_END(sys_escape)
 	call_args(s->args, regs, t);
 	if (!is_harmless(call, c.nr, s->args, ret))
 		send_call(s, t, st, c.nr, call->what, c.compat, ret, call);
+	tell_mount(s, st, c.nr, c.compat, ret);
 	scratch_put(s);
 	return 0;
 }

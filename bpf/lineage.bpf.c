@@ -20,6 +20,70 @@ static __always_inline void send_fork(struct task_struct *t, struct task_state *
 	emit(&r, sizeof(r), WIRE_RING_URGENT);
 }
 
+/* cgroup.kill does not reach it any more: root looks for it at the end (capture_kill_left). */
+static __always_inline void note_left(struct task_state *st)
+{
+	__u64 cgid = st->cgid;
+	struct sandbox_cfg *cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
+
+	st->flags |= TASK_LEFT;
+	if (cfg)
+		__sync_fetch_and_add(&cfg->left, 1);
+}
+
+/* A function with a stack of its own: the state is large. */
+static __noinline struct task_state *member_new(struct task_struct *task, struct sandbox_cfg *cfg,
+						__u64 cgid, bool arrived)
+{
+	struct task_state init = {};
+
+	init.cgid = cgid;
+	init.sandbox = cfg->id;
+	init.top = task->tgid;
+	init.role = cfg->flags & SANDBOX_F_WATCH || (arrived && cfg->armed) ? ROLE_PAYLOAD
+									    : ROLE_RUNTIME;
+	return bpf_task_storage_get(&tasks, task, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* Begins a membership by birth or arrival in a registered cgroup. */
+static __always_inline struct task_state *adopt(struct task_struct *task, __u64 cg, bool arrived)
+{
+	__u64 cgid = cgroup_sandbox(cg);
+	struct sandbox_cfg *cfg;
+	struct task_state *st;
+
+	if (!cgid)
+		return NULL;
+	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
+	if (!cfg)
+		return NULL;
+	st = member_new(task, cfg, cgid, arrived);
+	if (!st) {
+		count_fail(FAIL_TASK_STORAGE);
+		count_drop(cfg->id, 0, bpf_ktime_get_boot_ns());
+	}
+	return st;
+}
+
+static __always_inline struct task_state *inherit(struct task_struct *child, struct task_state *st,
+						  __u64 clone_flags)
+{
+	struct task_state *cs =
+		bpf_task_storage_get(&tasks, child, st, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!cs) {
+		count_fail(FAIL_TASK_STORAGE);
+		count_drop(st->sandbox, 0, bpf_ktime_get_boot_ns());
+		return NULL;
+	}
+	cs->flags &= TASK_SAW_FOREIGN;
+	if (st->role == ROLE_RUNTIME && !(clone_flags & CLONE_THREAD))
+		cs->role = ROLE_PRESTART;
+	if (!(clone_flags & CLONE_THREAD))
+		cs->start = 0;
+	return cs;
+}
+
 /* Every new task: processes, threads, io_uring workers (which sched_process_fork does not show).
  * The child has its cgroup already, so CLONE_INTO_CGROUP is seen here. Untracked parents pay one
  * storage look-up and a pointer comparison. */
@@ -30,39 +94,18 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 	struct task_state *st = task_state(t), *cs;
 	__u64 cg = (__u64)BPF_CORE_READ(child, cgroups, dfl_cgrp);
 	bool moved = cg != (__u64)BPF_CORE_READ(t, cgroups, dfl_cgrp);
-	struct sandbox_cfg *cfg;
-	struct task_state init = {};
 	int killed = 0;
 
-	if (st) {
-		init = *st;
-		init.flags &= TASK_SAW_FOREIGN;
-		if (st->role == ROLE_RUNTIME && !(clone_flags & CLONE_THREAD))
-			init.role = ROLE_PRESTART;
-	} else {
-		if (!moved)
-			return 0;
-		init.cgid = cgroup_sandbox(cg);
-		if (!init.cgid)
-			return 0;
-		cfg = bpf_map_lookup_elem(&sandboxes, &init.cgid);
-		if (!cfg)
-			return 0;
-		init.sandbox = cfg->id;
-		init.top = child->tgid;
-		init.role = cfg->flags & SANDBOX_F_WATCH ? ROLE_PAYLOAD : ROLE_RUNTIME;
-	}
-	if (!(clone_flags & CLONE_THREAD))
-		init.start = 0;
-	if (moved)
-		init.at = task_cgid(child);
-
-	cs = bpf_task_storage_get(&tasks, child, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!cs) {
-		count_fail(FAIL_TASK_STORAGE);
-		count_drop(init.sandbox, 0, bpf_ktime_get_boot_ns());
+	if (st)
+		cs = inherit(child, st, clone_flags);
+	else if (!moved)
 		return 0;
-	}
+	else
+		cs = adopt(child, cg, 0);
+	if (!cs)
+		return 0;
+	if (moved)
+		cs->at = task_cgid(child);
 	if (!cs->start) {
 		cs->nspid = task_nspid(child);
 		cs->start = child->start_boottime;
@@ -82,7 +125,7 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 		killed = escape_kill(st, WIRE_ESCAPE_CGROUP_LEAVE);
 		if (killed)
 			cs->flags |= TASK_KILL_PENDING;
-		cs->flags |= TASK_LEFT;
+		note_left(cs);
 		send_escape(child, cs, WIRE_ESCAPE_CGROUP_LEAVE, clone_flags, task_cgid(t),
 			    task_cgid(child), killed);
 	}
@@ -96,9 +139,8 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	     bool threadgroup)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct task_state *st;
-	struct task_state init = {};
 	struct sandbox_cfg *cfg;
+	struct task_state *st;
 	int killed = 0;
 	__u64 was, is;
 
@@ -107,19 +149,9 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	st = task_state(task);
 	is = BPF_CORE_READ(dst, kn, id);
 	if (!st) {
-		init.cgid = cgroup_sandbox((__u64)dst);
-		if (!init.cgid)
-			return 0;
-		cfg = bpf_map_lookup_elem(&sandboxes, &init.cgid);
-		if (!cfg)
-			return 0;
-		init.sandbox = cfg->id;
-		init.at = is;
-		init.top = task->tgid;
-		init.role =
-			cfg->armed || cfg->flags & SANDBOX_F_WATCH ? ROLE_PAYLOAD : ROLE_RUNTIME;
-		if (!bpf_task_storage_get(&tasks, task, &init, BPF_LOCAL_STORAGE_GET_F_CREATE))
-			count_fail(FAIL_TASK_STORAGE);
+		st = adopt(task, (__u64)dst, true);
+		if (st)
+			st->at = is;
 		return 0;
 	}
 	/* The move is done by now: the task's own pointer says where it is, not where it was. */
@@ -132,11 +164,13 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 		if (!cfg || !cfg->armed)
 			return 0;
 	}
-	/* Only the current task can be signalled from here; another one at its next system call. */
+	note_left(st);
+	/* Only the current task can be signalled from here; another one at its next system call, when its
+	 * whole sandbox is doomed. */
 	if (t == task)
 		killed = escape_kill(st, WIRE_ESCAPE_CGROUP_LEAVE);
 	else
-		st->flags |= TASK_LEFT;
+		escape_doom(st, WIRE_ESCAPE_CGROUP_LEAVE);
 	send_escape(task, st, WIRE_ESCAPE_CGROUP_LEAVE, t->tgid, was, is, killed);
 	return 0;
 }

@@ -3,7 +3,8 @@
  * family's program. Why the end: registers still hold the arguments, the result is known, the pages of
  * strings are resident. Missed by all: calls made by io_uring. */
 #include "bpf/lib/sysend.bpf.h"
-#include "bpf/lib/enforce.bpf.h"
+#include "bpf/lib/escape.bpf.h"
+#include "bpf/lib/limit.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -26,27 +27,30 @@ static __always_inline void see(__u32 bit)
 		h->hooks |= 1u << bit;
 }
 
-static __always_inline int dispatch(void *ctx, struct pt_regs *regs, void *table)
+static __always_inline int dispatch(void *ctx, struct pt_regs *regs, long ret, void *table)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	__u64 nr = regs->orig_ax;
 	struct task_state *st;
-	__u32 slot;
+	__u32 slot, pending = *(volatile __u32 *)&alarm;
 
 	if (enforce_mode == ENFORCE_MODE_SENTENCE && enforce_sentence())
 		return 0;
 	if (t->thread_info.status & TS_COMPAT || is_x32(nr)) {
 		slot = SLOT_FOREIGN;
 	} else {
-		if (nr >= CALLS_MAX)
-			return 0;
-		slot = calls[nr].slot;
-		if (!slot)
+		slot = nr < CALLS_MAX ? calls[nr].slot : SLOT_NONE;
+		if (ret < 0 && limit_of(nr, ret))
+			slot = SLOT_LIMIT;
+		if (!slot && !pending)
 			return 0;
 	}
 	st = task_state(t);
 	if (!st || st->role == ROLE_PRESTART)
 		return 0;
+	/* What it did all the same is told. */
+	if (pending && is_doomed(st) && bpf_send_signal(9))
+		count_fail(FAIL_SIGNAL);
 	bpf_tail_call(ctx, table, slot);
 	return 0;
 }
@@ -56,7 +60,7 @@ static __always_inline int dispatch(void *ctx, struct pt_regs *regs, void *table
 SEC("tp_btf/sys_exit")
 int on_sys_exit(__u64 *ctx)
 {
-	return dispatch(ctx, (struct pt_regs *)ctx[0], &handlers);
+	return dispatch(ctx, (struct pt_regs *)ctx[0], (long)ctx[1], &handlers);
 }
 
 /* Full tier: on the entry points of the calls that we look at, and of all 32-bit ones together. Other
@@ -66,7 +70,7 @@ SEC("kretprobe.multi")
 int on_call_end(struct pt_regs *ctx)
 {
 	see(SEEN_CALL_END);
-	return dispatch(ctx, TASK_REGS, &handlers_k);
+	return dispatch(ctx, TASK_REGS, PT_REGS_RC(ctx), &handlers_k);
 }
 
 /* Full tier, kernels without kretprobe.multi (CONFIG_FPROBE): on the functions that select the call by its
@@ -76,14 +80,14 @@ SEC("fexit/x64_sys_call")
 int on_x64_call(__u64 *ctx)
 {
 	see(SEEN_X64_CALL);
-	return dispatch(ctx, (struct pt_regs *)ctx[0], &handlers_f);
+	return dispatch(ctx, (struct pt_regs *)ctx[0], (long)ctx[2], &handlers_f);
 }
 
 SEC("fexit/ia32_sys_call")
 int on_ia32_call(__u64 *ctx)
 {
 	see(SEEN_IA32_CALL);
-	return dispatch(ctx, (struct pt_regs *)ctx[0], &handlers_f);
+	return dispatch(ctx, (struct pt_regs *)ctx[0], (long)ctx[2], &handlers_f);
 }
 
 /* What a seccomp filter refused never gets to its entry point. Only tasks with a filter come here; the
@@ -96,5 +100,5 @@ int on_seccomp(__u64 *ctx)
 	see(SEEN_SECCOMP);
 	if (bpf_get_func_ret(ctx, &r) || (int)r != -1)
 		return 0;
-	return dispatch(ctx, TASK_REGS, &handlers_s);
+	return dispatch(ctx, TASK_REGS, 0, &handlers_s);
 }

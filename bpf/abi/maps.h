@@ -16,6 +16,8 @@ struct sandbox_cfg {
 	__u64 kill_escape; /* bit n set: enum wire_escape_type n is killed in the kernel */
 	__u32 armed; /* set by the kernel at the payload's first exec: until then set-up is quiet */
 	__u32 events_off; /* bit per kind family that is not wanted; 0 = all */
+	__u32 doomed;	  /* set by the kernel: one of it is killed, so each other one is at its next call */
+	__u32 left;	  /* tasks that left the cgroup: cgroup.kill does not reach them */
 	__u32 enforce;	  /* number of a set in `enforce_sets`; 0 = none */
 	__u32 pad;
 };
@@ -34,6 +36,20 @@ enum task_role {
 #define TASK_EXIT_TOLD	  0x4
 #define TASK_LEFT	  0x8 /* cgroup_leave was told */
 
+/* Namespaces, as a mask of their CLONE_NEW* flags in args[0] of ns_change. */
+#define NS_LIST(X)            \
+	X(MNT, 0x00020000)    \
+	X(CGROUP, 0x02000000) \
+	X(UTS, 0x04000000)    \
+	X(IPC, 0x08000000)    \
+	X(PID, 0x20000000)    \
+	X(NET, 0x40000000)    \
+	X(TIME, 0x00000080)   \
+	X(USER, 0x10000000)
+
+#define NS_ENUM(name, flag) NS_##name,
+enum ns_kind { NS_LIST(NS_ENUM) NS_KINDS };
+
 /* `tasks`: task storage. Membership: inherited at task_newtask, ended by the task's own end only. */
 struct task_state {
 	__u64 cgid;  /* of the sandbox's leaf: key in `sandboxes` */
@@ -48,7 +64,19 @@ struct task_state {
 	__u64 cred;	/* struct cred * last looked at; 0 = none yet */
 	__u64 caps;	/* permitted ones then */
 	__u64 user_ns;	/* struct user_namespace * then */
+	__u32 uids[3];	/* real, effective, saved then */
+	__u32 pad;
+	/* Where it is, as last looked at; 0 = not yet. */
+	__u64 nsproxy; /* struct nsproxy * */
+	__u64 root_mnt, root; /* struct vfsmount *, struct dentry * */
+	__u64 root_ino;
+	__u32 ns[NS_KINDS]; /* inode numbers, in the order of enum ns_kind */
 };
+
+/* cred_gain: what was gained, wire_escape.args[0]. */
+#define GAIN_ROOT 0x1 /* a user id 0 */
+#define GAIN_UID  0x2 /* a user id that it did not have, without the right to take it */
+#define GAIN_CAPS 0x4
 
 /* ---- what the kernel decides by itself (bpf/lib/enforce.bpf.h, userspace/capture/enforce.h) ---- */
 
@@ -155,6 +183,13 @@ enum watched_class {
 
 struct watched_key {
 	char name[WATCHED_NAME_MAX];
+};
+
+/* `metadata`: addresses of metadata services, in network order, IPv4 in the first 4 bytes. */
+#define METADATA_MAX 64
+
+struct metadata_key {
+	__u64 addr[2];
 };
 
 /* `counters`: one element, BPF_F_MMAPABLE, so that a process without any privilege that inherited

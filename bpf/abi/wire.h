@@ -276,9 +276,9 @@ struct wire_exit {
 	__u64 stime_ns;
 };
 
-/* FILE_* and MOUNT. path is absolute as the sandbox sees it when `base` is empty; else it is the
+/* FILE_*. path is absolute as the sandbox sees it when `base` is empty; else it is the
  * string given by the caller and base the directory that it is relative to. Same for path2/base2
- * (rename target, link target, mount source). */
+ * (rename target, link target). */
 struct wire_file {
 	struct wire_hdr h;
 	__u64 ino;
@@ -338,6 +338,26 @@ struct wire_dns {
 	__u32 pad2;
 };
 
+/* MOUNT: a change of the mount tree that was made. Strings are the caller's; `base` as in wire_file. */
+enum wire_mount_op {
+	WIRE_MOUNT_NEW = 1,
+	WIRE_MOUNT_REMOVE,
+	WIRE_MOUNT_MOVE,
+	WIRE_MOUNT_PIVOT,
+	WIRE_MOUNT_ATTR
+};
+
+struct wire_mount {
+	struct wire_hdr h;
+	__u64 flags; /* MS_*, MNT_* */
+	__u32 op;    /* enum wire_mount_op */
+	struct wire_str base;
+	struct wire_str path;
+	struct wire_str source; /* pivot_root: where the old root goes */
+	struct wire_str fstype;
+	__u32 pad;
+};
+
 /* OOM: the header is the victim. */
 struct wire_oom {
 	struct wire_hdr h;
@@ -376,6 +396,7 @@ struct wire_signal {
 	__u64 target_start;
 	__u32 target_tgid;
 	__u32 sig;
+	char target_comm[16];
 };
 
 /* ESCAPE: an attempt, whatever its result (h.ret). */
@@ -415,6 +436,8 @@ WIRE_ASSERT(sizeof(struct wire_exec) % 8 == 0, "wire_exec alignment");
 WIRE_ASSERT(sizeof(struct wire_chunk) % 8 == 0, "wire_chunk alignment");
 WIRE_ASSERT(sizeof(struct wire_file) % 8 == 0, "wire_file alignment");
 WIRE_ASSERT(sizeof(struct wire_net) % 8 == 0, "wire_net alignment");
+WIRE_ASSERT(sizeof(struct wire_mount) % 8 == 0, "wire_mount alignment");
+WIRE_ASSERT(sizeof(struct wire_signal) % 8 == 0, "wire_signal alignment");
 WIRE_ASSERT(sizeof(struct wire_dns) % 8 == 0, "wire_dns alignment");
 WIRE_ASSERT(sizeof(struct wire_limit_hit) % 8 == 0, "wire_limit_hit alignment");
 WIRE_ASSERT(sizeof(struct wire_escape) % 8 == 0, "wire_escape alignment");

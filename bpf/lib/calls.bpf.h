@@ -10,7 +10,16 @@
 #define is_x32(nr) (((nr) >> 30) == 1) /* not -1, as after rt_sigreturn */
 #define TS_COMPAT  0x0002	       /* thread_info.status: in a 32-bit call */
 
-enum slot { SLOT_NONE, SLOT_OPEN, SLOT_FILE, SLOT_NET, SLOT_ESCAPE, SLOT_FOREIGN, SLOT_EXEC };
+enum slot {
+	SLOT_NONE,
+	SLOT_OPEN,
+	SLOT_FILE,
+	SLOT_NET,
+	SLOT_ESCAPE,
+	SLOT_FOREIGN,
+	SLOT_EXEC,
+	SLOT_LIMIT
+};
 
 struct call {
 	__u8 slot;

@@ -1,35 +1,133 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* Privilege that a task got without any way to get it: what a successful kernel exploit looks like.
- * A snapshot of the credentials is kept with the membership and compared at the calls we look at and
- * at exec. Within one user namespace the permitted set never grows, and user id 0 never comes back
- * once real, effective and saved id are other, but by exec of a privileged file. */
+/* Privilege that a task got without any way to get it, and places it has no business in: what a successful
+ * escape looks like, however it was done. Credentials, namespaces and root are kept with the membership and
+ * compared at the calls we look at and at exec. Within one user namespace the permitted set never grows, and
+ * a user id that is none of real, effective and saved one never comes without CAP_SETUID, but by exec of a
+ * privileged file. A child inherits what its parent had, so a new namespace made by clone shows too. */
 #ifndef WARDER_BPF_CRED_H
 #define WARDER_BPF_CRED_H
 
 #include "bpf/lib/escape.bpf.h"
 
-GLOBAL int cred_check(struct task_state *st, bool privileged)
+#define CAP_SETUID_BIT 7
+
+/* The three ids and both sets that count; on no stack, callers share 512 bytes. */
+static __always_inline __u32 cred_gained(struct task_state *st, __u64 caps, const __u32 *uids)
+{
+	__u32 gain = 0;
+	int i;
+
+	if (caps & ~st->caps)
+		gain |= GAIN_CAPS;
+#pragma unroll
+	for (i = 0; i < 3; i++) {
+		if (uids[i] == st->uids[0] || uids[i] == st->uids[1] || uids[i] == st->uids[2] ||
+		    st->caps >> CAP_SETUID_BIT & 1)
+			continue;
+		gain |= uids[i] ? GAIN_UID : GAIN_ROOT;
+	}
+	return gain;
+}
+
+GLOBAL int cred_compare(struct task_state *st, bool privileged)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	const struct cred *cred = BPF_CORE_READ(t, cred);
-	__u64 caps, user_ns;
-	__u32 may_root;
+	__u64 permitted, caps, user_ns;
+	__u32 uids[3], may_root, ns, gain = 0;
 
-	/* Nearly always the same object. In-place changes show at the next exec or setuid. */
-	if (!st || (__u64)cred == st->cred)
+	if (!st)
 		return 0;
-	caps = cap_bits(&cred->cap_permitted);
+	permitted = cap_bits(&cred->cap_permitted);
+	caps = permitted | cap_bits(&cred->cap_effective);
 	user_ns = (__u64)BPF_CORE_READ(cred, user_ns);
-	may_root = !BPF_CORE_READ(cred, uid.val) || !BPF_CORE_READ(cred, euid.val) ||
-		   !BPF_CORE_READ(cred, suid.val);
-	if (st->cred && !privileged && !st->may_root && st->role == ROLE_PAYLOAD &&
-	    user_ns == st->user_ns && (caps & ~st->caps || may_root))
-		escape_now(st, WIRE_ESCAPE_CRED_GAIN, may_root, st->caps, caps);
+	uids[0] = BPF_CORE_READ(cred, uid.val);
+	uids[1] = BPF_CORE_READ(cred, euid.val);
+	uids[2] = BPF_CORE_READ(cred, suid.val);
+	may_root = !uids[0] || !uids[1] || !uids[2];
+	ns = BPF_CORE_READ(cred, user_ns, ns.inum);
+	if (st->cred && !privileged && st->role == ROLE_PAYLOAD && user_ns == st->user_ns &&
+	    !st->may_root)
+		gain = cred_gained(st, caps, uids);
+	if (gain & ~GAIN_UID)
+		escape_now(st, WIRE_ESCAPE_CRED_GAIN, gain, st->caps, caps);
+	else if (gain)
+		escape_now(st, WIRE_ESCAPE_CRED_GAIN, gain, st->uids[1], uids[1]);
+	if (st->cred && st->role == ROLE_PAYLOAD && user_ns != st->user_ns)
+		escape_now(st, WIRE_ESCAPE_NS_CHANGE, 0x10000000, st->ns[NS_USER], ns);
 	st->cred = (__u64)cred;
-	st->caps = caps;
+	st->caps = permitted;
 	st->user_ns = user_ns;
+	st->ns[NS_USER] = ns;
+	st->uids[0] = uids[0];
+	st->uids[1] = uids[1];
+	st->uids[2] = uids[2];
 	st->may_root = may_root;
 	return 0;
+}
+
+/* Another nsproxy or root object: is it another place? */
+GLOBAL int place_compare(struct task_state *st)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct nsproxy *p = BPF_CORE_READ(t, nsproxy);
+	__u32 now[NS_KINDS] = {}, was = 0, is = 0, changed = 0;
+	bool known, other;
+	__u64 root, ino;
+
+	if (!st || !p) /* on its way out */
+		return 0;
+	now[NS_MNT] = BPF_CORE_READ(p, mnt_ns, ns.inum);
+	now[NS_CGROUP] = BPF_CORE_READ(p, cgroup_ns, ns.inum);
+	now[NS_UTS] = BPF_CORE_READ(p, uts_ns, ns.inum);
+	now[NS_IPC] = BPF_CORE_READ(p, ipc_ns, ns.inum);
+	now[NS_PID] = BPF_CORE_READ(p, pid_ns_for_children, ns.inum);
+	now[NS_NET] = BPF_CORE_READ(p, net_ns, ns.inum);
+	now[NS_TIME] = BPF_CORE_READ(p, time_ns, ns.inum);
+	known = st->nsproxy != 0;
+#define NS_COMPARE(name, flag)                                             \
+	if (NS_##name != NS_USER && st->ns[NS_##name] != now[NS_##name]) { \
+		if (!changed) {                                            \
+			was = st->ns[NS_##name];                           \
+			is = now[NS_##name];                               \
+		}                                                          \
+		changed |= flag;                                           \
+		st->ns[NS_##name] = now[NS_##name];                        \
+	}
+	NS_LIST(NS_COMPARE)
+	root = (__u64)BPF_CORE_READ(t, fs, root.dentry);
+	ino = BPF_CORE_READ((struct dentry *)root, d_inode, i_ino);
+	/* The same directory on another mount is what a copied mount namespace gives everybody. */
+	other = root != st->root ||
+		((__u64)BPF_CORE_READ(t, fs, root.mnt) != st->root_mnt && !(changed & 0x00020000));
+	if (known && st->role == ROLE_PAYLOAD) {
+		if (changed)
+			escape_now(st, WIRE_ESCAPE_NS_CHANGE, changed, was, is);
+		if (other)
+			escape_now(st, WIRE_ESCAPE_ROOT_CHANGE, 0, st->root_ino, ino);
+	}
+	st->nsproxy = (__u64)p;
+	st->root = root;
+	st->root_mnt = (__u64)BPF_CORE_READ(t, fs, root.mnt);
+	st->root_ino = ino;
+	return 0;
+}
+
+/* Nearly always the same objects: then only the values that an exploit would overwrite in place. */
+static __always_inline void cred_check(struct task_state *st, bool privileged)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	const struct cred *cred = BPF_CORE_READ(t, cred);
+	struct fs_struct *fs;
+
+	if ((__u64)cred != st->cred || cap_bits(&cred->cap_effective) & ~st->caps ||
+	    BPF_CORE_READ(cred, euid.val) != st->uids[1])
+		cred_compare(st, privileged);
+	fs = BPF_CORE_READ(t, fs);
+	if ((__u64)BPF_CORE_READ(t, nsproxy) != st->nsproxy ||
+	    (__u64)BPF_CORE_READ(fs, root.dentry) != st->root ||
+	    (__u64)BPF_CORE_READ(fs, root.mnt) != st->root_mnt)
+		place_compare(st);
 }
 
 #endif

@@ -19,6 +19,28 @@ static __always_inline bool is_watched(struct task_state *st)
 	return cfg && cfg->armed;
 }
 
+/* How many sandboxes are doomed: while it is 0, the hook at a system call's end need not ask which. */
+extern __u32 alarm;
+
+/* One of a sandbox is killed in the kernel: its other tasks must not run on until user space acts. */
+static __always_inline void sandbox_doom(struct sandbox_cfg *cfg)
+{
+	if (!cfg->doomed && !__sync_val_compare_and_swap(&cfg->doomed, 0, 1))
+		__sync_fetch_and_add(&alarm, 1);
+}
+
+/* At the end of a system call, when `alarm` is not 0: is this task's turn over? */
+static __always_inline bool is_doomed(struct task_state *st)
+{
+	struct sandbox_cfg *cfg;
+	__u64 cgid = st->cgid;
+
+	if (st->role != ROLE_PAYLOAD)
+		return false;
+	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
+	return cfg && cfg->doomed;
+}
+
 /* Is this type to be killed in the kernel, and was it? Only the payload, only once armed. The signal
  * goes to the current task. Not 0 = killed; enforce_id_of() it is the entry that asked, 0 = the mask. */
 static __always_inline int escape_kill(struct task_state *st, __u32 type)
@@ -35,8 +57,10 @@ static __always_inline int escape_kill(struct task_state *st, __u32 type)
 	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
 	if (!cfg || !cfg->armed)
 		return 0;
-	if (cfg->kill_escape >> (type & 63) & 1)
+	if (cfg->kill_escape >> (type & 63) & 1) {
 		v = enforce_pack(ENFORCE_KILL, 0);
+		sandbox_doom(cfg);
+	}
 	set = cfg->enforce;
 	if (set && enforce_is_used())
 		v = enforce_max(v, enforce_escape(set, type));
@@ -49,30 +73,44 @@ static __always_inline int escape_kill(struct task_state *st, __u32 type)
 	return v;
 }
 
+/* The same where the task is not the current one: it ends at its next system call, with the others. */
+static __always_inline void escape_doom(struct task_state *st, __u32 type)
+{
+	struct sandbox_cfg *cfg;
+	__u64 cgid = st->cgid;
+
+	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
+	if (st->role == ROLE_PAYLOAD && cfg && cfg->armed && cfg->kill_escape >> (type & 63) & 1)
+		sandbox_doom(cfg);
+}
+
 static __always_inline __u16 escape_flags(struct task_state *st, bool killed)
 {
 	return (killed ? WIRE_F_KILLED : 0) | (st->role == ROLE_RUNTIME ? WIRE_F_RUNTIME : 0);
-}
-
-GLOBAL int emit_escape(struct wire_escape *r)
-{
-	return r ? emit(r, sizeof(*r), WIRE_RING_URGENT) : 0;
 }
 
 /* One without strings, of a task that need not be the current one. */
 static __always_inline void send_escape(struct task_struct *t, struct task_state *st, __u32 type,
 					__u64 arg, __u64 was, __u64 is, int killed)
 {
-	struct wire_escape r = {};
+	struct wire_escape *r;
+	struct scratch *s;
 
-	header_of(&r.h, t, st, WIRE_ESCAPE);
-	r.h.flags = escape_flags(st, killed);
-	r.h.enforced = enforce_id_of(killed);
-	r.type = type;
-	r.args[0] = arg;
-	r.old_value = was;
-	r.new_value = is;
-	emit_escape(&r);
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_ESCAPE);
+		return;
+	}
+	r = rec_begin(s, struct wire_escape);
+	header_of(&r->h, t, st, WIRE_ESCAPE);
+	r->h.flags = escape_flags(st, killed);
+	r->h.enforced = enforce_id_of(killed);
+	r->type = type;
+	r->args[0] = arg;
+	r->old_value = was;
+	r->new_value = is;
+	emit_scratch(s, WIRE_RING_URGENT);
+	scratch_put(s);
 }
 
 /* One without strings by the current task, killed for it where that is asked. Not on the stack: the

@@ -290,6 +290,25 @@ struct {
 	__type(value, __u64);
 } sentenced __weak SEC(".maps");
 
+/* Limits told lately: one record a second for each sandbox and limit. */
+struct limit_key {
+	__u32 sandbox;
+	__u32 type;
+};
+
+struct limit_seen {
+	__u64 told_ts;
+	__u32 count; /* since then */
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct limit_key);
+	__type(value, struct limit_seen);
+} limits_seen __weak SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WATCHED_MAX);
@@ -317,6 +336,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct exec_miss);
 } misses __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, METADATA_MAX);
+	__type(key, struct metadata_key);
+	__type(value, __u32);
+} metadata __weak SEC(".maps");
 
 /* Files written inside a sandbox: an exec of one is a dropped binary. */
 struct made_key {

@@ -96,9 +96,11 @@ static __always_inline int proc_escape(struct dentry *d)
 {
 	struct top_ctx x = { .d = (__u64)d };
 	char first = 0, name[4] = {};
+	struct dentry *top;
 
 	bpf_loop(PROC_DEPTH, top_step, &x, 0);
-	bpf_probe_read_kernel(&first, 1, BPF_CORE_READ((struct dentry *)x.d, d_name.name));
+	top = (struct dentry *)x.d; /* a copy: else x itself were taken for a kernel structure */
+	bpf_probe_read_kernel(&first, 1, BPF_CORE_READ(top, d_name.name));
 	if (first < '0' || first > '9')
 		return WIRE_ESCAPE_KERNEL_FILE;
 	bpf_probe_read_kernel(name, sizeof(name), BPF_CORE_READ(d, d_name.name));

@@ -158,6 +158,13 @@ static const struct member oom_members[] = { N(wire_oom, total_vm),	 N(wire_oom,
 static const struct member limit_members[] = { N(wire_limit_hit, value),  N(wire_limit_hit, used),
 					       N(wire_limit_hit, type),	  N(wire_limit_hit, count),
 					       S(wire_limit_hit, target), END };
+static const struct member mount_members[] = { NAMED("mount_flags", wire_mount, flags),
+					       N(wire_mount, op),
+					       S(wire_mount, base),
+					       S(wire_mount, path),
+					       S(wire_mount, source),
+					       S(wire_mount, fstype),
+					       END };
 static const struct member signal_members[] = { N(wire_signal, target_start),
 						N(wire_signal, target_tgid), N(wire_signal, sig),
 						END };
@@ -202,7 +209,7 @@ static const struct kind kinds[] = {
 	KIND("file.link", WIRE_FILE_LINK, wire_file, file_members),
 	KIND("file.attr", WIRE_FILE_ATTR, wire_file, file_members),
 	KIND("file.mkdir", WIRE_FILE_MKDIR, wire_file, file_members),
-	KIND("mount", WIRE_MOUNT, wire_file, file_members),
+	KIND("mount", WIRE_MOUNT, wire_mount, mount_members),
 	KIND("net.connect", WIRE_NET_CONNECT, wire_net, net_members),
 	KIND("net.listen", WIRE_NET_LISTEN, wire_net, net_members),
 	KIND("net.accept", WIRE_NET_ACCEPT, wire_net, net_members),

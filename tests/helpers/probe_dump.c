@@ -12,6 +12,7 @@
  *     --unprivileged drain from a forked child without any privilege
  *     --init-acts    the init calls unshare(CLONE_NEWUTS) itself, before and after the payload starts
  *     --forge-cred   make the kernel side believe that the command had no privilege before (--watch)
+ *     --forge-uid    the same of its user id only
  *     --verbose      let libbpf talk
  *     --enforce E    an entry of the enforcement maps, repeatable: VERDICT:SORT:KEY[@KINDS], e.g.
  *                    deny:path:/etc, kill:path=:/etc/passwd (exact), kill:path^:/etc/pass (bytes),
@@ -49,7 +50,7 @@ static struct {
 	struct capture_options capture;
 	uint64_t kill_mask;
 	int slow_ms;
-	bool watch, unprivileged, init_acts, families, forge_cred;
+	bool watch, unprivileged, init_acts, families, forge_cred, forge_uid;
 } opt = { .capture.quiet_libbpf = true };
 
 static struct enforce_entry entries[64];
@@ -239,6 +240,31 @@ static void put_escape(struct json *j, const void *rec, size_t len)
 	put_s(j, "detail2", rec, len, r.detail2);
 }
 
+static void put_mount(struct json *j, const void *rec, size_t len)
+{
+	struct wire_mount r;
+
+	memcpy(&r, rec, sizeof(r));
+	put_u(j, "op", r.op);
+	put_u(j, "mount_flags", r.flags);
+	put_s(j, "base", rec, len, r.base);
+	put_s(j, "path", rec, len, r.path);
+	put_s(j, "source", rec, len, r.source);
+	put_s(j, "fstype", rec, len, r.fstype);
+}
+
+static void put_limit(struct json *j, const void *rec, size_t len)
+{
+	struct wire_limit_hit r;
+
+	memcpy(&r, rec, sizeof(r));
+	put_u(j, "type", r.type);
+	put_u(j, "value", r.value);
+	put_u(j, "used", r.used);
+	put_u(j, "count", r.count);
+	put_s(j, "target", rec, len, r.target);
+}
+
 static void put_small(struct json *j, unsigned int kind, const void *rec)
 {
 	if (kind == WIRE_CHUNK) {
@@ -281,6 +307,8 @@ static void put_small(struct json *j, unsigned int kind, const void *rec)
 		memcpy(&r, rec, sizeof(r));
 		put_u(j, "target_tgid", r.target_tgid);
 		put_u(j, "sig", r.sig);
+		json_key(j, "target_comm");
+		json_strz(j, r.target_comm);
 	}
 }
 
@@ -323,7 +351,7 @@ static int print_record(void *arg, const void *rec, size_t len)
 		put_u(&j, "BROKEN_HEADER", h.len);
 	if (h.kind == WIRE_EXEC)
 		put_exec(&j, rec, len);
-	else if (h.kind >= WIRE_FILE_OPEN && h.kind <= WIRE_MOUNT)
+	else if (h.kind >= WIRE_FILE_OPEN && h.kind < WIRE_MOUNT)
 		put_file(&j, rec, len);
 	else if (h.kind >= WIRE_NET_CONNECT && h.kind <= WIRE_NET_SOCKET)
 		put_net(&j, rec, len);
@@ -331,6 +359,10 @@ static int print_record(void *arg, const void *rec, size_t len)
 		put_dns(&j, rec, len);
 	else if (h.kind == WIRE_ESCAPE)
 		put_escape(&j, rec, len);
+	else if (h.kind == WIRE_MOUNT)
+		put_mount(&j, rec, len);
+	else if (h.kind == WIRE_LIMIT)
+		put_limit(&j, rec, len);
 	else
 		put_small(&j, h.kind, rec);
 	json_object_end(&j);
@@ -489,8 +521,10 @@ static void forge_cred(int pidfd)
 	if (found < 0)
 		die("forge: no state of the command");
 	st.cred = 1;
-	st.caps = 0;
+	if (!opt.forge_uid)
+		st.caps = 0;
 	st.may_root = 0;
+	st.uids[0] = st.uids[1] = st.uids[2] = 65534;
 	if (bpf_map_update_elem(found, &pidfd, &st, BPF_EXIST) < 0)
 		die("forge");
 	close(found);
@@ -650,6 +684,8 @@ static void parse(int argc, char **argv, char ***ret_cmd)
 			opt.init_acts = true;
 		else if (strcmp(argv[i], "--forge-cred") == 0)
 			opt.forge_cred = true;
+		else if (strcmp(argv[i], "--forge-uid") == 0)
+			opt.forge_cred = opt.forge_uid = true;
 		else if (strcmp(argv[i], "--verbose") == 0)
 			opt.capture.quiet_libbpf = false;
 		else if (strcmp(argv[i], "--families") == 0)
@@ -767,6 +803,7 @@ int main(int argc, char **argv)
 		waitpid(drainer, NULL, 0);
 	}
 	remove_leaf();
+	capture_kill_left(c, leaf_fd);
 	capture_unwatch(c, leaf_fd);
 	capture_close(c);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

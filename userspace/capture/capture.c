@@ -74,6 +74,8 @@ static int load_once(struct capture *c, const struct capture_options *opt, struc
 	if (r < 0)
 		return r;
 	r = watched_fill(bpf_map__fd(c->skel->maps.watched), err);
+	if (r == 0)
+		r = metadata_fill(bpf_map__fd(c->skel->maps.metadata), err);
 	return r < 0 ? r : hooks_attach(&c->hooks, c->skel, err);
 }
 

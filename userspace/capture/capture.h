@@ -55,6 +55,10 @@ void capture_close(struct capture *c);
 int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cfg, struct err *err);
 int capture_unwatch(struct capture *c, int cgroup_fd);
 
+/* Root only, after the sandbox's own kill: SIGKILL to its tasks that left the cgroup. Costs nothing when none
+ * did. Returns how many signals were sent. */
+int capture_kill_left(struct capture *c, int cgroup_fd);
+
 /* Families with their hook, for doctor and `degraded`. */
 size_t capture_families(const struct capture *c, struct capture_family_state *rows, size_t max);
 const char *capture_tier(const struct capture *c); /* "full" or "portable" */

@@ -30,6 +30,7 @@ struct handler {
 static const struct handler handlers[] = {
 	HANDLER(1, false, sys_open),  HANDLER(2, false, sys_file),   HANDLER(3, true, sys_net),
 	HANDLER(4, true, sys_escape), HANDLER(5, true, sys_foreign), HANDLER(6, false, sys_exec),
+	HANDLER(7, false, sys_limit),
 };
 
 /* Who hands over to them. */
@@ -98,7 +99,16 @@ static const struct family families[] = {
 	  2,
 	  { 0 } },
 	{ "oom", "tp_btf/mark_victim", false, { PROG(on_oom) }, 1, { 0 } },
+	{ "limit", "", false, { 0 }, 0, { 7 } },
+	{ "signal", "tp_btf/signal_generate", false, { PROG(on_signal) }, 1, { 0 } },
 	{ "escape", "", false, { 0 }, 0, { 4, 5 } },
+	{ "metadata",
+	  "cgroup/connect4+6, cgroup/sendmsg4+6",
+	  false,
+	  { PROG(on_metadata_connect4), PROG(on_metadata_connect6), PROG(on_metadata_sendmsg4),
+	    PROG(on_metadata_sendmsg6) },
+	  4,
+	  { 0 } },
 };
 
 static struct bpf_program *prog_at(const struct warder *skel, size_t offset)

@@ -62,9 +62,15 @@ void choose_programs(const struct btf *btf, struct bpf_object *obj);
 
 int watched_fill(int map_fd, struct err *err);
 
+/* ---- addresses of metadata services (metadata.c) ---- */
+
+int metadata_fill(int map_fd, struct err *err);
+
 /* ---- sandboxes (watch.c) ---- */
 
 void watches_free(struct capture *c);
+/* Id of a cgroup v2 directory. */
+int cgroup_id(int fd, uint64_t *ret, struct err *err);
 
 /* ---- enforcement (enforce.c) ---- */
 

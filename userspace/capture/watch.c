@@ -16,7 +16,7 @@
 
 #define SEED_DEPTH 12
 
-static int cgroup_id(int fd, uint64_t *ret, struct err *err)
+int cgroup_id(int fd, uint64_t *ret, struct err *err)
 {
 	struct statfs fs;
 	struct stat st;
@@ -157,6 +157,7 @@ int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cf
 
 int capture_unwatch(struct capture *c, int cgroup_fd)
 {
+	struct sandbox_cfg cfg;
 	uint64_t cgid;
 	size_t i;
 	int r;
@@ -171,6 +172,9 @@ int capture_unwatch(struct capture *c, int cgroup_fd)
 		return -ENOENT;
 	watch_done(&c->watches[i]);
 	c->watches[i] = c->watches[--c->watches_n];
+	if (bpf_map_lookup_elem(bpf_map__fd(c->skel->maps.sandboxes), &cgid, &cfg) == 0 &&
+	    cfg.doomed) /* one less that system calls' ends must look for */
+		__atomic_fetch_sub(&c->skel->bss->alarm, 1, __ATOMIC_RELAXED);
 	if (bpf_map_delete_elem(bpf_map__fd(c->skel->maps.sandboxes), &cgid) < 0)
 		return -errno;
 	return 0;

@@ -54,6 +54,7 @@ typedef void decode_fn(struct decode_ctx *c);
 
 decode_fn decode_exec, decode_fork, decode_exit, decode_signal;	    /* kind_proc.c */
 decode_fn decode_file_object, decode_file_rename, decode_file_link; /* kind_file.c */
+decode_fn decode_mount;
 decode_fn decode_net;						    /* kind_net.c */
 decode_fn decode_dns;						    /* kind_dns.c: a datagram */
 void decode_dns_message(struct decode_ctx *c, const struct dns_message *m);

@@ -126,6 +126,7 @@ enum field_type {
 	X(EXIT_STIME, "exit.stime_ns", FT_U64, FAM_PROC, "system CPU time")                        \
 	X(SIGNAL_NAME, "signal.name", FT_STR, FAM_PROC, "signal sent")                             \
 	X(SIGNAL_TARGET, "signal.target", FT_U64, FAM_PROC, "pid of the receiver")                 \
+	X(SIGNAL_COMM, "signal.comm", FT_STR, FAM_PROC, "task name of the receiver")               \
 	X(FILE_PATH, "file.path", FT_STR, FAM_FILE, "absolute path as the sandbox sees it")        \
 	X(FILE_NAME, "file.name", FT_STR, FAM_FILE, "last component of the path")                  \
 	X(FILE_OLD_PATH, "file.old_path", FT_STR, FAM_FILE,                                        \
@@ -149,6 +150,9 @@ enum field_type {
 	X(FILE_GID, "file.gid", FT_U64, FAM_FILE, "group given to chown")                          \
 	X(FILE_DELETED, "file.deleted", FT_BOOL, FAM_FILE, "the file had no name left")            \
 	X(FILE_UNREACHABLE, "file.unreachable", FT_BOOL, FAM_FILE, "outside the process's root")   \
+	X(MOUNT_OP, "mount.op", FT_STR, FAM_FILE, "mount umount move pivot_root setattr")           \
+	X(MOUNT_TYPE, "mount.type", FT_STR, FAM_FILE, "file system type asked for")                \
+	X(MOUNT_FLAGS, "mount.flags", FT_STR, FAM_FILE, "mount flags by name")                     \
 	X(NET_FAMILY, "net.family", FT_STR, FAM_NET | FAM_DNS,                                     \
 	  "inet inet6 unix vsock netlink ...")                                                     \
 	X(NET_PROTO, "net.proto", FT_STR, FAM_NET | FAM_DNS, "tcp udp icmp raw unix")              \

@@ -2,6 +2,7 @@
 /* escape: one attempt; raw arguments said in words where they are flags or commands. */
 #include <string.h>
 
+#include "bpf/abi/maps.h"
 #include "userspace/base/auto.h"
 #include "userspace/event/decode_ctx.h"
 #include "userspace/event/names.h"
@@ -74,6 +75,32 @@ static struct str foreign_text(struct decode_ctx *c)
 	return arena_printf(c->ev->arena, "32-bit or x32 call %u", c->ev->hdr.nr);
 }
 
+/* args: both halves of the address in network order, port, family. */
+static struct str metadata_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	struct ip_addr ip;
+	uint8_t b[16];
+	char text[46];
+
+	memcpy(b, w->args, sizeof(b));
+	if (!decode_ip((uint16_t)w->args[3], b, &ip))
+		return (struct str){ 0 };
+	ip_addr_text(&ip, text);
+	return arena_printf(c->ev->arena, ip.family == 6 ? "[%s]:%u" : "%s:%u", text,
+			    (unsigned)(uint16_t)w->args[2]);
+}
+
+static struct str gain_text(const struct wire_escape *w)
+{
+	uint64_t gain = w->args[0];
+
+	if (gain & GAIN_ROOT)
+		return gain & GAIN_CAPS ? STR("user id 0 and capabilities") : STR("user id 0");
+	if (gain & GAIN_CAPS)
+		return STR("capabilities");
+	return gain & GAIN_UID ? STR("user id") : (struct str){ 0 };
+}
+
 /* In words what the arguments say; p == NULL where they say nothing to a reader. */
 static struct str args_text(struct decode_ctx *c, const struct wire_escape *w)
 {
@@ -100,6 +127,12 @@ static struct str args_text(struct decode_ctx *c, const struct wire_escape *w)
 		return name_or_number(c, name_family((uint32_t)w->args[0]), w->args[0]);
 	case WIRE_ESCAPE_FOREIGN_ABI:
 		return foreign_text(c);
+	case WIRE_ESCAPE_CRED_GAIN:
+		return gain_text(w);
+	case WIRE_ESCAPE_NS_CHANGE:
+		return flags_text(c->ev->arena, clone_flag_names, w->args[0]);
+	case WIRE_ESCAPE_METADATA:
+		return metadata_text(c, w);
 	default:
 		return (struct str){ 0 };
 	}

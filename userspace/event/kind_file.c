@@ -175,18 +175,39 @@ void decode_file_rename(struct decode_ctx *c)
 	set_common(c, &w);
 }
 
-/* The event's path is the new name or the mount point; the second one is what it leads to. */
+/* The event's path is the new name; the second one is what it leads to. */
 void decode_file_link(struct decode_ctx *c)
 {
 	const struct wire_file w = DECODE_FIXED(c, wire_file);
 	struct event *ev = c->ev;
 
 	set_path(c, w.base, w.path);
-	if (ev->kind == WIRE_FILE_LINK && w.op != 2)
+	if (w.op != 2)
 		set_old_path(c, w.base2, w.path2);
-	else /* the text of a symlink and a mount source ("tmpfs") are no paths to clean */
+	else /* the text of a symlink is no path to clean */
 		decode_set_string(c, F_FILE_OLD_PATH, w.path2);
-	if (ev->kind == WIRE_FILE_LINK && w.op < ARRAY_SIZE(link_ops) && link_ops[w.op])
+	if (w.op < ARRAY_SIZE(link_ops) && link_ops[w.op])
 		event_set_strz(ev, F_FILE_OP, link_ops[w.op]);
 	set_common(c, &w);
+}
+
+/* The event's path is the mount point, the other one what was mounted there ("tmpfs" is no path to
+ * clean). */
+void decode_mount(struct decode_ctx *c)
+{
+	static const char *const ops[] = {
+		[WIRE_MOUNT_NEW] = "mount",    [WIRE_MOUNT_REMOVE] = "umount",
+		[WIRE_MOUNT_MOVE] = "move",    [WIRE_MOUNT_PIVOT] = "pivot_root",
+		[WIRE_MOUNT_ATTR] = "setattr",
+	};
+	const struct wire_mount w = DECODE_FIXED(c, wire_mount);
+	struct event *ev = c->ev;
+
+	set_path(c, w.base, w.path);
+	decode_set_string(c, F_FILE_OLD_PATH, w.source);
+	decode_set_string(c, F_MOUNT_TYPE, w.fstype);
+	if (w.op < ARRAY_SIZE(ops) && ops[w.op])
+		event_set_strz(ev, F_MOUNT_OP, ops[w.op]);
+	if (w.op == WIRE_MOUNT_NEW)
+		event_set_str(ev, F_MOUNT_FLAGS, flags_text(ev->arena, mount_flag_names, w.flags));
 }

@@ -212,4 +212,5 @@ void decode_signal(struct decode_ctx *c)
 
 	set_signal(c, F_SIGNAL_NAME, w.sig);
 	event_set_u64(c->ev, F_SIGNAL_TARGET, w.target_tgid);
+	decode_set_comm(c, F_SIGNAL_COMM, w.target_comm);
 }

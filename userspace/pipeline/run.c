@@ -567,6 +567,9 @@ static int launch_and_wait(struct run *run, struct err *err)
 	r = sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
 	if (r < 0)
 		log_warn("sandbox not empty after %d s: %s", KILL_TIMEOUT_MS / 1000, strerror(-r));
+	r = capture_kill_left(run->capture, sandbox_cgroup_fd(run->sandbox));
+	if (r > 0)
+		log_warn("killed what had left the sandbox's control group");
 	run->result->ended_ns = clock_real_ns();
 	sandbox_result(run->sandbox, &sr);
 	if (start == 0) {
