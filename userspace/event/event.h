@@ -175,6 +175,8 @@ int ip_addr_parse(struct str text, struct ip_addr *ret);
 /* One JSON object, no newline. Always valid UTF-8; a string that was not has its bytes in
  * "raw":{"<field>":"<base64>"} (list members as "<field>.<index>"). 0 or -ENOMEM/-EMSGSIZE. */
 int event_to_json(const struct event *ev, struct buf *out);
+/* The object "raw" alone. */
+void event_raw_to_json(const struct event *ev, struct buf *out);
 
 /* The way back: one JSON object as event_to_json writes it, strings copied into `arena`. Unknown or
  * repeated members are an error that names them; dotted names ("proc.exe") and any order are fine. Used by `rules test`, `events --filter` and re-judging. */

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "userspace/base/clock.h"
-#include "userspace/base/json.h"
+#include "userspace/event/json_value.h"
 
 #define GROUPS_MAX 24 /* objects: the top one and one for each prefix */
 #define KEY_MAX	   32
@@ -86,36 +85,6 @@ static void keys_fill(void)
 	}
 }
 
-/* The functions below write at d and return the new end; NULL once there is no room. SLACK bytes are
- * always free at a member's start: enough for its punctuation and any value but a string or list. */
-#define SLACK (8 * KEY_MAX)
-
-struct writer {
-	struct buf *out;
-	char *end;
-	bool invalid; /* some string was not UTF-8: "raw" is needed */
-	int error;
-};
-
-static __attribute__((noinline)) char *grow(struct writer *w, char *d, size_t n)
-{
-	int r;
-
-	w->out->n = (size_t)(d - w->out->p);
-	r = buf_reserve(w->out, n);
-	if (r < 0) {
-		w->error = r;
-		return NULL;
-	}
-	w->end = w->out->p + w->out->cap;
-	return w->out->p + w->out->n;
-}
-
-static inline char *ensure(struct writer *w, char *d, size_t n)
-{
-	return (size_t)(w->end - d) >= n ? d : grow(w, d, n);
-}
-
 /* A text of ours, padded to KEY_MAX. A member that is the first of its object has no comma. */
 static inline char *put_key(char *d, const char key[KEY_MAX], size_t n)
 {
@@ -149,160 +118,6 @@ static char *enter_group(char *d, uint8_t from, uint8_t g)
 			to = groups[to].parent;
 	}
 	return open_groups(d, to, g);
-}
-
-/* Room is made for the worst case of the whole string, and for what stands around it. */
-static char *put_str(struct writer *w, char *d, struct str s)
-{
-	bool valid = true;
-	size_t plain;
-
-	if (s.n > BUF_MAX_DEFAULT)
-		return NULL;
-	d = ensure(w, d, s.n * JSON_ESCAPE_MAX + SLACK);
-	if (!d)
-		return NULL;
-	*d++ = '"';
-	plain = json_copy_plain(d, s.p, s.n);
-	d += plain;
-	if (plain < s.n) {
-		d = json_escape(d, (struct str){ s.p + plain, s.n - plain }, &valid);
-		w->invalid |= !valid;
-	}
-	*d++ = '"';
-	return d;
-}
-
-static char *put_i64(char *d, int64_t v)
-{
-	if (v < 0)
-		*d++ = '-';
-	return json_digits(d, v < 0 ? -(uint64_t)v : (uint64_t)v);
-}
-
-static char *put_hex(char *d, uint64_t v)
-{
-	static const char digits[] = "0123456789abcdef";
-	int shift = v ? (63 - __builtin_clzll(v)) / 4 * 4 : 0;
-
-	memcpy(d, "\"0x", 3);
-	d += 3;
-	for (; shift >= 0; shift -= 4)
-		*d++ = digits[v >> shift & 15];
-	*d++ = '"';
-	return d;
-}
-
-static char *put_time(char *d, uint64_t real_ns)
-{
-	*d++ = '"';
-	rfc3339_ns(d, real_ns);
-	d += RFC3339_NS_LEN;
-	*d++ = '"';
-	return d;
-}
-
-static char *put_ip(char *d, const struct ip_addr *ip)
-{
-	*d++ = '"';
-	if (ip->family == 4) {
-		for (int i = 0; i < 4; i++) {
-			d = json_digits(d, ip->b[i]);
-			*d++ = '.';
-		}
-		d--;
-	} else {
-		d += ip_addr_text(ip, d);
-	}
-	*d++ = '"';
-	return d;
-}
-
-static char *put_list(struct writer *w, char *d, const struct str *v, size_t n)
-{
-	*d++ = '[';
-	for (size_t i = 0; i < n && d; i++) {
-		if (i)
-			*d++ = ',';
-		d = put_str(w, d, v[i]);
-	}
-	if (d)
-		*d++ = ']';
-	return d;
-}
-
-/* Text constants only: the size is known when this is compiled. */
-#define PUT(d, text) (memcpy((d), (text), sizeof(text) - 1), (d) + sizeof(text) - 1)
-
-static char *put_ancestors(struct writer *w, char *d, const struct event_ancestor *v, size_t n)
-{
-	*d++ = '[';
-	for (size_t i = 0; i < n; i++) {
-		d = ensure(w, d, SLACK);
-		if (!d)
-			return NULL;
-		if (i)
-			*d++ = ',';
-		d = json_digits(PUT(d, "{\"pid\":"), v[i].pid);
-		d = json_digits(PUT(d, ",\"start\":"), v[i].start);
-		if (v[i].comm.p)
-			d = put_str(w, PUT(d, ",\"comm\":"), v[i].comm);
-		if (d && v[i].exe.p)
-			d = put_str(w, PUT(d, ",\"exe\":"), v[i].exe);
-		if (!d)
-			return NULL;
-		*d++ = '}';
-	}
-	*d++ = ']';
-	return d;
-}
-
-static char *put_answers(struct writer *w, char *d, const struct event_dns_answer *v, size_t n)
-{
-	*d++ = '[';
-	for (size_t i = 0; i < n; i++) {
-		if (i)
-			*d++ = ',';
-		d = put_str(w, PUT(d, "{\"name\":"), v[i].name);
-		if (d)
-			d = put_str(w, PUT(d, ",\"type\":"), v[i].type);
-		if (d)
-			d = json_digits(PUT(d, ",\"ttl\":"), v[i].ttl);
-		if (d)
-			d = put_str(w, PUT(d, ",\"data\":"), v[i].data);
-		if (!d)
-			return NULL;
-		*d++ = '}';
-	}
-	*d++ = ']';
-	return d;
-}
-
-static inline char *put_value(struct writer *w, char *d, unsigned type, const union field_value *v)
-{
-	switch (type) {
-	case FT_STR:
-		return put_str(w, d, v->s);
-	case FT_U64:
-		return json_digits(d, v->u);
-	case FT_I64:
-		return put_i64(d, v->i);
-	case FT_BOOL:
-		return v->u ? PUT(d, "true") : PUT(d, "false");
-	case FT_TIME:
-		return put_time(d, v->u);
-	case FT_HEX:
-		return put_hex(d, v->u);
-	case FT_IP:
-		return put_ip(d, &v->ip);
-	case FT_STRLIST:
-		return put_list(w, d, v->list.v, v->list.n);
-	case FT_ANCESTORS:
-		return put_ancestors(w, d, v->ancestors.v, v->ancestors.n);
-	case FT_ANSWERS:
-		return put_answers(w, d, v->answers.v, v->answers.n);
-	}
-	return NULL;
 }
 
 /* One member of "raw" for each string that is not UTF-8: its path and its bytes. */
@@ -353,11 +168,10 @@ static void put_raw_field(struct json *j, const struct event *ev, int f)
 	}
 }
 
-static void put_raw_object(const struct event *ev, struct buf *out)
+void event_raw_to_json(const struct event *ev, struct buf *out)
 {
 	struct json j;
 
-	buf_addz(out, ",\"raw\":");
 	json_init(&j, out);
 	json_object_begin(&j);
 	for (int f = 0; f < F_COUNT; f++)
@@ -366,7 +180,7 @@ static void put_raw_object(const struct event *ev, struct buf *out)
 	json_object_end(&j);
 }
 
-static char *put_members(struct writer *w, char *d, const struct event *ev)
+static char *put_members(struct json_writer *w, char *d, const struct event *ev)
 {
 	uint8_t group = 0;
 
@@ -393,7 +207,7 @@ static char *put_members(struct writer *w, char *d, const struct event *ev)
 
 int event_to_json(const struct event *ev, struct buf *out)
 {
-	struct writer w = { .out = out };
+	struct json_writer w = { .out = out };
 	bool failed_before = out->failed;
 	size_t n = out->n;
 	char *d = NULL;
@@ -410,8 +224,10 @@ int event_to_json(const struct event *ev, struct buf *out)
 	}
 	if (d) {
 		out->n = (size_t)(d - out->p);
-		if (w.invalid)
-			put_raw_object(ev, out);
+		if (w.invalid) {
+			buf_addz(out, ",\"raw\":");
+			event_raw_to_json(ev, out);
+		}
 		buf_addc(out, '}');
 	}
 	if (!d || out->failed) {
