@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporters/render/render.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporters/render/ecs.h"
+#include "exporters/render/map.h"
+#include "exporters/render/ocsf.h"
+#include "exporters/render/text.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/option.h"
 
 #define JSON_TYPE "application/json"
+#define TEXT_TYPE "text/plain; charset=utf-8"
 
 const struct format render_formats[] = {
 	{ "native", "native/1", JSON_TYPE, true, 0, "the journal's own JSON", NULL },
+	{ "ocsf", "ocsf/1.8.0", JSON_TYPE, true, V18, "OCSF 1.8", render_ocsf },
+	{ "ocsf-1.8", "ocsf/1.8.0", JSON_TYPE, true, V18, "the same", render_ocsf },
+	{ "ocsf-1.5", "ocsf/1.5.0", JSON_TYPE, true, V15, "OCSF 1.5", render_ocsf },
+	{ "ocsf-1.3", "ocsf/1.3.0", JSON_TYPE, true, V13, "OCSF 1.3", render_ocsf },
+	{ "ocsf-1.1", "ocsf/1.1.0", JSON_TYPE, true, V11, "OCSF 1.1", render_ocsf },
+	{ "ecs", "ecs/9.4.0", JSON_TYPE, true, 0, "Elastic Common Schema 9.4", render_ecs },
+	{ "cef", "cef/0", TEXT_TYPE, false, 0, "ArcSight CEF", render_cef },
+	{ "leef", "leef/2.0", TEXT_TYPE, false, 0, "QRadar LEEF 2.0", render_leef },
 	{ 0 },
 };
 

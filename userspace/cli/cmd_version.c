@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 
+#include "userspace/base/version.h"
 #include "userspace/cli/commands.h"
-
-#define WARDER_VERSION "0.1.0"
 
 int cmd_version(int argc, char **argv)
 {
