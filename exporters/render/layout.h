@@ -79,6 +79,7 @@ struct layout_step {
 	uint8_t group, key_n, form, type;
 	int16_t when, unless, field;
 	uint16_t text_n;
+	uint16_t max; /* bytes of the value, where the format limits it; 0 = no limit */
 	const char *text;
 	render_fn fn;
 	char key[LAYOUT_KEY_MAX]; /* ,"pid": */

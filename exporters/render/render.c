@@ -85,6 +85,25 @@ const struct format *renderer_format(const struct renderer *r)
 	return r->format;
 }
 
+int renderer_event(struct renderer *r, const struct event *ev, struct str json,
+		   struct str *ret_text, struct err *err)
+{
+	int code;
+
+	if (!r->format->render) {
+		*ret_text = json;
+		return 0;
+	}
+	buf_reset(&r->text);
+	code = r->format->render(r->format, ev, &r->text);
+	if (code == 0 && r->text.failed)
+		code = -EMSGSIZE;
+	if (code < 0)
+		return err_set(err, code, "not rendered as %s: %m", r->format->name);
+	*ret_text = (struct str){ r->text.p, r->text.n };
+	return 0;
+}
+
 int renderer_record(struct renderer *r, struct str json, struct str *ret_text, struct err *err)
 {
 	int code;
@@ -97,12 +116,5 @@ int renderer_record(struct renderer *r, struct str json, struct str *ret_text, s
 	code = event_from_json(&r->event, &r->arena, json, err);
 	if (code < 0)
 		return code == -ENOMEM ? code : err_wrap(err, -EBADMSG, "not rendered");
-	buf_reset(&r->text);
-	code = r->format->render(r->format, &r->event, &r->text);
-	if (code == 0 && r->text.failed)
-		code = -EMSGSIZE;
-	if (code < 0)
-		return err_set(err, code, "not rendered as %s: %m", r->format->name);
-	*ret_text = (struct str){ r->text.p, r->text.n };
-	return 0;
+	return renderer_event(r, &r->event, json, ret_text, err);
 }

@@ -41,5 +41,8 @@ const struct format *renderer_format(const struct renderer *r);
 /* One record of the journal. *ret_text is valid until the next call and holds no newline. -EBADMSG when the
  * record is no event of this schema, -EMSGSIZE past RENDER_TEXT_MAX, -ENOMEM. */
 int renderer_record(struct renderer *r, struct str json, struct str *ret_text, struct err *err);
+/* The same for a record that was read already; `json` is its line. */
+int renderer_event(struct renderer *r, const struct event *ev, struct str json,
+		   struct str *ret_text, struct err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "exporters/render/text.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 #define KEY_TEXT_MAX 64
 
-enum dialect { CEF_HEADER, CEF, LEEF };
+enum dialect { CEF_HEADER, CEF, LEEF, DIALECTS };
 
 /* Most bytes of a value, by ArcSight's dictionary; keys that are not here have no limit. */
 static const struct {
@@ -83,6 +84,14 @@ static const struct render_row CEF_LABELS[] = {
 static const struct render_row CEF_OUTBOUND[] = { ROW_TEXT("deviceDirection", "1") };
 static const struct render_row CEF_INBOUND[] = { ROW_TEXT("deviceDirection", "0") };
 
+static void set_limits(struct layout *p)
+{
+	for (size_t i = 0; i < p->steps_n; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(CEF_LIMITS); k++)
+			if (!strcmp(CEF_LIMITS[k].key, p->steps[i].path))
+				p->steps[i].max = (uint16_t)CEF_LIMITS[k].max;
+}
+
 static int make_cef(struct layout *p, const struct kind_def *kind, int version)
 {
 	int r;
@@ -95,6 +104,7 @@ static int make_cef(struct layout *p, const struct kind_def *kind, int version)
 	if (r == 0 && kind->family & (FAM_NET | FAM_DNS))
 		r = layout_add(p, kind->id == WIRE_NET_ACCEPT ? CEF_INBOUND : CEF_OUTBOUND, 1,
 			       NULL);
+	set_limits(p);
 	return r < 0 ? r : layout_finish(p);
 }
 
@@ -128,12 +138,15 @@ static unsigned char escape_of(unsigned char c, enum dialect in)
 	return in == CEF && c == '=' ? '=' : 0;
 }
 
+static unsigned char escapes[DIALECTS][256];
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+
 static void add_escaped(struct buf *out, struct str s, enum dialect in, bool *valid)
 {
 	size_t plain = 0;
 
 	for (size_t i = 0; i < s.n;) {
-		unsigned char c = (unsigned char)s.p[i], e = escape_of(c, in);
+		unsigned char c = (unsigned char)s.p[i], e = escapes[in][c];
 		size_t n = e == 1 ? utf8_length((struct str){ s.p + i, s.n - i }) : 1;
 
 		if (!e || (e == 1 && n)) {
@@ -240,6 +253,18 @@ static void own_key(char key[KEY_TEXT_MAX], const char *name, enum dialect in)
 	key[n] = 0;
 }
 
+static char own_keys[DIALECTS][F_COUNT][KEY_TEXT_MAX];
+
+static void tables_fill(void)
+{
+	for (int in = 0; in < DIALECTS; in++) {
+		for (int c = 0; c < 256; c++)
+			escapes[in][c] = escape_of((unsigned char)c, (enum dialect)in);
+		for (int f = 0; f < F_COUNT; f++)
+			own_key(own_keys[in][f], event_fields[f].name, (enum dialect)in);
+	}
+}
+
 struct text_writer {
 	struct buf *out, tmp;
 	enum dialect in;
@@ -256,22 +281,13 @@ static void add_pair(struct text_writer *t, const char *key, struct str value)
 	add_escaped(t->out, value, t->in, &t->valid);
 }
 
-static size_t limit_of(const struct text_writer *t, const char *key)
-{
-	for (size_t i = 0; t->in == CEF && i < ARRAY_SIZE(CEF_LIMITS); i++)
-		if (!strcmp(CEF_LIMITS[i].key, key))
-			return CEF_LIMITS[i].max;
-	return SIZE_MAX;
-}
-
-static void add_field(struct text_writer *t, const char *key, enum field_id f,
+static void add_field(struct text_writer *t, const char *key, size_t max, enum field_id f,
 		      const struct event *ev)
 {
-	struct str value = value_text(&t->tmp, f, &ev->v[f]), part;
-	char own[KEY_TEXT_MAX];
+	struct str value = value_text(&t->tmp, f, &ev->v[f]);
+	struct str part = max ? cut(value, max) : value;
+	const char *own = own_keys[t->in][f];
 
-	part = key ? cut(value, limit_of(t, key)) : value;
-	own_key(own, event_fields[f].name, t->in);
 	add_pair(t, key ? key : own, part);
 	if (part.n < value.n)
 		add_pair(t, own, value);
@@ -287,11 +303,15 @@ static void add_fields(struct text_writer *t, const struct layout *p, const stru
 		if (s->text)
 			add_pair(t, s->path, (struct str){ s->text, s->text_n });
 		else
-			add_field(t, s->path, (enum field_id)s->field, ev);
+			add_field(t, s->path, s->max, (enum field_id)s->field, ev);
 	}
-	for (int f = 0; f < F_COUNT; f++)
-		if (event_has(ev, (enum field_id)f) && !(p->handled[f / 64] >> (f % 64) & 1))
-			add_field(t, NULL, (enum field_id)f, ev);
+	for (size_t word = 0; word < EVENT_PRESENT_WORDS; word++) {
+		uint64_t bits = ev->present[word] & ~p->handled[word];
+
+		for (; bits; bits &= bits - 1)
+			add_field(t, NULL, 0,
+				  (enum field_id)(word * 64 + (size_t)__builtin_ctzll(bits)), ev);
+	}
 	if (!t->valid) {
 		buf_reset(&t->tmp);
 		event_raw_to_json(ev, &t->tmp);
@@ -303,14 +323,13 @@ static void add_fields(struct text_writer *t, const struct layout *p, const stru
 /* Milliseconds where the format has them, and all of it in a key of ours. */
 static void add_time(struct text_writer *t, const char *key, const struct event *ev)
 {
-	char own[KEY_TEXT_MAX], text[RFC3339_NS_LEN + 1];
+	char text[RFC3339_NS_LEN + 1];
 
 	if (!event_has(ev, F_TIME))
 		return;
-	add_field(t, key, F_TIME, ev);
-	own_key(own, event_fields[F_TIME].name, t->in);
+	add_field(t, key, 0, F_TIME, ev);
 	rfc3339_ns(text, event_u64(ev, F_TIME));
-	add_pair(t, own, str_from(text));
+	add_pair(t, own_keys[t->in][F_TIME], str_from(text));
 }
 
 /* 2 ... 10 */
@@ -347,6 +366,7 @@ int render_cef(const struct format *f, const struct event *ev, struct buf *out)
 		return r;
 	if (!name.n)
 		name = event_str(ev, F_ESCAPE_TYPE);
+	pthread_once(&tables_once, tables_fill);
 	buf_init(&t.tmp, RENDER_TEXT_MAX);
 	buf_addz(out, "CEF:0|Warder|Warder|" WARDER_VERSION "|");
 	add_escaped(out, cut(kind, 1023), CEF_HEADER, &ignored);
@@ -371,6 +391,7 @@ int render_leef(const struct format *f, const struct event *ev, struct buf *out)
 	p = layout_get(&cache, ev, f->version, make_leef, &r);
 	if (!p)
 		return r;
+	pthread_once(&tables_once, tables_fill);
 	buf_init(&t.tmp, RENDER_TEXT_MAX);
 	buf_printf(out, "LEEF:2.0|Warder|Warder|" WARDER_VERSION "|%s|x09|",
 		   event_kind_by_id((uint16_t)ev->kind)->name);

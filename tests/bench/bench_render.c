@@ -66,7 +66,10 @@ static void measure(const struct format *f, const char *line, const char *kind)
 		if (f->render ? f->render(f, &ev, &out) : event_to_json(&ev, &out))
 			abort();
 	}
-	row("event", f->name, kind, out.n, per_event(from), f->render ? "<= 2000" : "<= 500");
+	row("event", f->name, kind, out.n, per_event(from),
+	    !f->render	 ? "<= 500"
+	    : f->is_json ? "<= 2000"
+			 : "-");
 	from = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	for (int i = 0; i < ROUNDS; i++)
 		if (renderer_record(r, str_from(line), &text, &err) < 0)

@@ -14,6 +14,7 @@
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
+#include "userspace/cli/export_render.h"
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/checkpoint_source.h"
@@ -29,6 +30,7 @@ DEFINE_AUTO(fanout, fanout_free)
 
 struct export_args {
 	uint64_t wait;
+	struct export_render render;
 	bool all, help;
 };
 
@@ -37,6 +39,14 @@ static const struct option_def OPTIONS[] = {
 	  "give up on a sink that does not take everything within this time (default: 60s)" },
 	{ "all", 'a', OPT_FLAG, offsetof(struct export_args, all), NULL,
 	  "from the first event, whatever was sent before" },
+	{ "format", 'f', OPT_STR, offsetof(struct export_args, render.format), "FORMAT",
+	  "write the events here instead: json, ocsf, ecs, cef or leef" },
+	{ "ocsf-version", 'V', OPT_STR, offsetof(struct export_args, render.ocsf_version),
+	  "VERSION", "with --format ocsf: 1.8 (default), 1.5, 1.3 or 1.1" },
+	{ "filter", 'F', OPT_STR, offsetof(struct export_args, render.filter), "EXPR",
+	  "with --format: only events that match a rule condition" },
+	{ "output", 'o', OPT_STR, offsetof(struct export_args, render.output), "FILE",
+	  "with --format: write to FILE (default: stdout)" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct export_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -164,20 +174,32 @@ int cmd_export(int argc, char **argv)
 		return cli_bad_usage("export", &err);
 	if (args.help) {
 		cli_usage(
-			"export [OPTIONS] SESSION|DIR SINK...",
-			"Send a session's events to sinks, from where each left off.\n"
+			"export [OPTIONS] SESSION|DIR SINK...\n"
+			"       warder export --format FORMAT [-F EXPR] [-o FILE] SESSION|DIR",
+			"Send a session's events to sinks, from where each left off, or write them in a format\n"
+			"of a SIEM (exporters/render/README.md), one a line.\n"
 			"SINK: file:PATH, kafka:BROKERS[,key=value...], syslog, splunk, elastic, webhook,\n"
 			"otlp, metrics (exporters/README.md)\n\n"
-			"Exit code: 0 all taken, 1 a sink is behind, 125 warder's own error.",
+			"Exit code: 0 all taken, 1 a sink is behind or an event has no such form, 125 warder's own error.",
 			OPTIONS);
 		return 0;
 	}
-	if (n < 2) {
-		err_set(&err, EINVAL, n == 0 ? "which session?" : "to which sink?");
+	if (n < 2 - !!args.render.format || (n > 1 && args.render.format)) {
+		err_set(&err, EINVAL,
+			n == 0	 ? "which session?"
+			: n == 1 ? "to which sink, or in which --format?"
+				 : "a sink has its format in its description: format=");
+		return cli_bad_usage("export", &err);
+	}
+	if (!args.render.format &&
+	    (args.render.ocsf_version || args.render.filter || args.render.output)) {
+		err_set(&err, EINVAL, "--ocsf-version, --filter and --output need --format");
 		return cli_bad_usage("export", &err);
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (bundle_open(&fd, argv[1], &err) < 0)
 		return cli_fail(&err);
+	if (args.render.format)
+		return export_render(&args.render, argv[1], fd, &err);
 	return export_to(&args, argv[1], fd, argv + 2, n - 1, &err);
 }

@@ -3,6 +3,7 @@
  * an error (unknown or repeated members, wrong types, "raw" that contradicts the text). Free are only
  * white space, the order of members and dotted names ("proc.exe"), because people write fixtures. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "userspace/base/auto.h"
@@ -50,10 +51,42 @@ static void *grow_array(struct reader *r, void *old, size_t n, size_t *room, siz
 
 /* ---- values ---- */
 
+/* `n` digits at p; -1 when they are not. */
+static int64_t read_digits(const char *p, int n)
+{
+	int64_t v = 0;
+
+	for (; n; n--, p++) {
+		if (*p < '0' || *p > '9')
+			return -1;
+		v = v * 10 + (*p - '0');
+	}
+	return v;
+}
+
+/* Seconds since 1970 of "2026-01-31T12:34:56"; -1 when it is none. Days count from 0000-03-01, so that the leap
+ * day is the last of a year. Months of 32 days pass: the caller writes the result out and compares. */
+static int64_t read_seconds(const char *p)
+{
+	int64_t year = read_digits(p, 4), month = read_digits(p + 5, 2),
+		day = read_digits(p + 8, 2), hour = read_digits(p + 11, 2),
+		minute = read_digits(p + 14, 2), second = read_digits(p + 17, 2), days;
+
+	if (p[4] != '-' || p[7] != '-' || p[10] != 'T' || p[13] != ':' || p[16] != ':' ||
+	    year < 1970 || month < 1 || day < 1 || hour < 0 || minute < 0 || second < 0)
+		return -1;
+	if (month <= 2) {
+		year--;
+		month += 12;
+	}
+	days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * (month - 3) + 2) / 5 + day -
+	       1 - 719468;
+	return ((days * 24 + hour) * 60 + minute) * 60 + second;
+}
+
 static bool read_time(struct reader *r, uint64_t *ret)
 {
 	char text[RFC3339_NS_LEN + 1];
-	struct tm tm = { 0 };
 	unsigned long ns = 0;
 	struct str s;
 	const char *p;
@@ -64,16 +97,14 @@ static bool read_time(struct reader *r, uint64_t *ret)
 	if (s.n < 20 || s.n > RFC3339_NS_LEN || s.p[s.n - 1] != 'Z')
 		return json_problem(&r->in,
 				    "expected a time such as 2026-01-31T12:34:56.000000000Z");
-	p = strptime(s.p, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (!p || p != s.p + 19)
-		return json_problem(&r->in, "bad time");
+	sec = read_seconds(s.p);
+	p = s.p + 19;
 	if (*p == '.') {
 		unsigned long scale = 100000000;
 
 		for (p++; *p >= '0' && *p <= '9'; p++, scale /= 10)
 			ns += (unsigned long)(*p - '0') * scale;
 	}
-	sec = timegm(&tm);
 	if (p != s.p + s.n - 1 || sec < 0)
 		return json_problem(&r->in, "bad time");
 	if (__builtin_mul_overflow((uint64_t)sec, NSEC_PER_SEC, ret) ||
@@ -320,14 +351,39 @@ static bool read_raw(struct reader *r)
 	return !r->in.problem;
 }
 
-/* Does any field's name begin with this path and a dot? */
-static bool is_group(struct str path)
+/* What stands before a dot in a field's name: few, so they are looked up one after the other. */
+#define GROUPS_MAX 48
+
+static struct str groups[GROUPS_MAX];
+static size_t groups_n;
+static pthread_once_t groups_once = PTHREAD_ONCE_INIT;
+
+static bool find_group(struct str path)
 {
-	for (int f = 0; f < F_COUNT; f++)
-		if (str_starts(str_from(event_fields[f].name), path) &&
-		    event_fields[f].name[path.n] == '.')
+	for (size_t i = 0; i < groups_n; i++)
+		if (str_eq(groups[i], path))
 			return true;
 	return false;
+}
+
+static void groups_fill(void)
+{
+	for (int f = 0; f < F_COUNT; f++) {
+		const char *name = event_fields[f].name;
+
+		for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+			struct str path = { name, (size_t)(dot - name) };
+
+			if (!find_group(path) && groups_n < GROUPS_MAX)
+				groups[groups_n++] = path;
+		}
+	}
+}
+
+static bool is_group(struct str path)
+{
+	pthread_once(&groups_once, groups_fill);
+	return find_group(path);
 }
 
 /* Appends a key to the path. */

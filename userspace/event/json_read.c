@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/event/json_read.h"
 
+#include <string.h>
+
 #include "userspace/base/json.h"
 
 bool json_problem(struct json_reader *r, const char *problem)
@@ -134,6 +136,24 @@ static const char *find_quote(const char *p, const char *end)
 	return p < end ? p : NULL;
 }
 
+/* Most strings are ASCII without escapes: one look for the quote, one copy. */
+static bool read_plain(struct json_reader *r, struct str *ret)
+{
+	const char *quote = memchr(r->p, '"', (size_t)(r->end - r->p));
+	size_t n = quote ? (size_t)(quote - r->p) : 0;
+	char *out;
+
+	if (n < 4)
+		return false;
+	out = arena_alloc(r->arena, n + 1);
+	if (!out || json_copy_plain(out, r->p, n) < n)
+		return false;
+	out[n] = 0;
+	*ret = (struct str){ out, n };
+	r->p = quote + 1;
+	return true;
+}
+
 bool json_read_string(struct json_reader *r, struct str *ret)
 {
 	const char *quote;
@@ -141,6 +161,8 @@ bool json_read_string(struct json_reader *r, struct str *ret)
 
 	if (!json_expect(r, '"', "expected a string"))
 		return false;
+	if (read_plain(r, ret))
+		return true;
 	quote = find_quote(r->p, r->end);
 	if (!quote)
 		return json_problem(r, "string without end");
