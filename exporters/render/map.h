@@ -48,7 +48,7 @@
 	X(PROC_ARGS_TAIL, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
 	X(PROC_ARGS_SHA256, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
 	X(PROC_ARGS_HASHED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
-	X(PROC_ENV, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \
+	X(PROC_ENV, NONE, V11, TYPE, "process.env_vars", TYPE, NONE, NONE)                                        \
 	X(PROC_ENV_LEN, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
 	X(PROC_ENV_TRUNCATED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                              \
 	X(PROC_CWD, "$.working_directory", V15, TYPE, "$.working_directory", TYPE, NONE, NONE)     \
@@ -111,17 +111,24 @@
 	X(NET_DST_IP, "dst_endpoint.ip", V11, TYPE, "destination.ip", TYPE, "dst", "dst")          \
 	X(NET_DST_PORT, "dst_endpoint.port", V11, TYPE, "destination.port", TYPE, "dpt", "dstPort") \
 	X(NET_DST_NAME, "dst_endpoint.hostname", V11, TYPE, "destination.domain", TYPE, "dhost", "dstName") \
+	X(NET_DST_CID, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(NET_UNRESOLVED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                 \
+	X(NET_OPAQUE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
+	X(NET_TYPE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \
 	X(NET_PATH, NONE, V11, TYPE, "destination.address", TYPE, NONE, NONE)                      \
 	X(NET_COOKIE, "connection_info.uid", V11, STRING, NONE, TYPE, NONE, NONE)                  \
 	X(NET_BYTES_OUT, "traffic.bytes_out", V11, TYPE, "source.bytes", TYPE, "out", "srcBytes")  \
 	X(NET_BYTES_IN, "traffic.bytes_in", V11, TYPE, "destination.bytes", TYPE, "in", "dstBytes") \
 	X(NET_COUNT, "count", V11, TYPE, NONE, TYPE, "cnt", NONE)                                  \
+	X(NET_PACKETS_OUT, "traffic.packets_out", V11, TYPE, "source.packets", TYPE, NONE, NONE)    \
+	X(NET_PACKETS_IN, "traffic.packets_in", V11, TYPE, "destination.packets", TYPE, NONE, NONE) \
 	X(DNS_ID, "query.packet_uid", V11, TYPE, "dns.id", STRING, NONE, NONE)                     \
 	X(DNS_NAME, "query.hostname", V11, TYPE, "dns.question.name", TYPE, "dhost", "dnsName")    \
 	X(DNS_TYPE, "query.type", V11, TYPE, "dns.question.type", TYPE, NONE, NONE)                \
 	X(DNS_RCODE, "rcode", V11, TYPE, "dns.response_code", TYPE, NONE, NONE)                    \
 	X(DNS_ANSWERS, NONE, V11, TYPE, "dns.answers", TYPE, "cs2", NONE)                           \
+	X(DNS_TC, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                          \
+	X(DNS_EDNS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \
 	X(DNS_UNSOLICITED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
 	X(DNS_MALFORMED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
 	X(LIMIT_TYPE, "status_code", V11, TYPE, "event.reason", TYPE, "reason", "limit")           \

@@ -99,6 +99,17 @@ class Decisions(unittest.TestCase):
                          "they go (NONE = under their own name)")
         self.assertEqual(len(set(rows)), len(rows))
 
+    def test_every_kind_has_a_row(self):
+        with open(os.path.join(schema.ROOT, "bpf", "abi", "wire.h")) as f:
+            text = f.read().split("#define WIRE_KINDS(X)")[1].split("#define WIRE_CHUNK")[0]
+        names = re.findall(r"X\((?:0x)?[0-9a-f]+, ([A-Z_]+),", text)
+        self.assertGreater(len(names), 30)
+        for source in ("ocsf.c", "ecs.c"):
+            with open(os.path.join(schema.ROOT, "exporters", "render", source)) as f:
+                rows = re.findall(r"^\t\{ WIRE_([A-Z_]+),", f.read(), re.M)
+            self.assertEqual([n for n in names if n not in rows], [],
+                             "kinds without a row in the table of exporters/render/" + source)
+
     def test_every_kind_is_rendered(self):
         kinds = run("--kinds").decode().split()
         self.assertEqual([e["kind"] for e in NATIVE[::3]], kinds)
