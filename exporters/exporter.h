@@ -171,7 +171,24 @@ struct export_filter_ops {
 
 #define FANOUT_SINKS_MAX 32 /* streams included */
 
+/* A number that the program around the fan-out keeps up to date, for the page of its metrics sinks. Rows of one
+ * name stand together. */
+struct exporter_gauge {
+	const char *name;   /* "warder_ring_used_bytes" */
+	const char *labels; /* ring="bulk"; "" = none */
+	const char *help;
+	bool counter;	/* else it may go down */
+	uint64_t value; /* atomic, relaxed */
+};
+
+static inline void exporter_gauge_set(struct exporter_gauge *g, uint64_t v)
+{
+	__atomic_store_n(&g->value, v, __ATOMIC_RELAXED);
+}
+
 struct fanout_options {
+	const struct exporter_gauge *gauges; /* outlive the fan-out */
+	size_t gauges_n;
 	const char *session;
 	int cursor_dirfd; /* where cursors are kept; -1 = nowhere (start at 0) */
 	export_source_fn open_source;
@@ -223,6 +240,8 @@ int fanout_drain(struct fanout *f, uint64_t seq, int timeout_ms);
 void fanout_reopen(struct fanout *f);
 /* Fills at most `max` rows; returns how many sinks there are. Any thread. */
 size_t fanout_status(struct fanout *f, struct fanout_status *rows, size_t max);
+/* Those of the options. */
+const struct exporter_gauge *fanout_gauges(const struct fanout *f, size_t *ret_n);
 /* Stops the thread, writes the cursors, closes the sinks. Does not drain. NULL is fine. */
 void fanout_free(struct fanout *f);
 

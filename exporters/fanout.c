@@ -285,6 +285,12 @@ size_t fanout_status(struct fanout *f, struct fanout_status *rows, size_t max)
 	return f->sinks_n;
 }
 
+const struct exporter_gauge *fanout_gauges(const struct fanout *f, size_t *ret_n)
+{
+	*ret_n = f->opt.gauges_n;
+	return f->opt.gauges;
+}
+
 void fanout_free(struct fanout *f)
 {
 	if (!f)

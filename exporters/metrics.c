@@ -30,6 +30,23 @@ struct metrics_sink {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all of what is shared */
 static struct exposition *expositions;
 
+/* One program has one set of them, whatever number of its sinks shows this page. */
+static void render_gauges(const struct exposition *e, struct buf *out)
+{
+	for (const struct metrics_sink *s = e->sinks; s; s = s->next) {
+		const struct exporter_gauge *g;
+		size_t n;
+
+		if (!s->host || !s->host->fanout)
+			continue;
+		g = fanout_gauges(s->host->fanout, &n);
+		if (!n)
+			continue;
+		metrics_render_gauges(out, s->session, g, n);
+		return;
+	}
+}
+
 static void render_page(void *arg, struct buf *out)
 {
 	static const struct {
@@ -46,6 +63,7 @@ static void render_page(void *arg, struct buf *out)
 
 	metrics_render(&e->metrics, out);
 	metrics_render_process(out);
+	render_gauges(e, out);
 	buf_init(&rows, 0);
 	for (struct metrics_sink *s = e->sinks; s; s = s->next) {
 		struct fanout_status st[FANOUT_SINKS_MAX];

@@ -35,6 +35,8 @@ struct metrics {
 	uint64_t latency[METRICS_LATENCIES + 1]; /* the last one: longer than all */
 	uint64_t latency_sum_ns, latency_n;
 	uint64_t last_event_ns;
+	uint64_t delay[METRICS_LATENCIES + 1]; /* like latency: from the event to here */
+	uint64_t delay_sum_ns, delay_n;
 };
 
 /* Count one record. */
@@ -45,6 +47,9 @@ void metrics_render(const struct metrics *m, struct buf *out);
 void metrics_render_sinks(struct buf *out, const char *session, uint64_t seq,
 			  const struct fanout_status *rows, size_t n);
 void metrics_render_process(struct buf *out);
+/* Gauges of one fan-out; `session` becomes a label. */
+void metrics_render_gauges(struct buf *out, const char *session, const struct exporter_gauge *g,
+			   size_t n);
 /* A label value with what must be escaped escaped; cut at `max` bytes. */
 void metrics_label(struct buf *out, const char *name, struct str value, size_t max);
 

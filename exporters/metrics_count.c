@@ -106,19 +106,37 @@ static void count_two(struct metrics *m, enum metric metric, const char *a, stru
 	buf_done(&labels);
 }
 
+static size_t bucket_of(uint64_t ns)
+{
+	size_t i = 0;
+
+	while (i < METRICS_LATENCIES && ns > BUCKETS[i].ns)
+		i++;
+	return i;
+}
+
 static void count_latency(struct metrics *m, struct str action)
 {
 	struct str value;
 	uint64_t ns;
-	size_t i;
 
 	if (!scan_find(action, "latency_ns", &value) || !scan_u64(value, &ns))
 		return;
-	for (i = 0; i < METRICS_LATENCIES && ns > BUCKETS[i].ns; i++)
-		continue;
-	m->latency[i]++;
+	m->latency[bucket_of(ns)]++;
 	m->latency_n++;
 	m->latency_sum_ns += ns;
+}
+
+/* From what happened to its record being read for the sinks: decoded, judged, on disk. */
+static void count_delay(struct metrics *m, uint64_t event_ns)
+{
+	uint64_t now = clock_real_ns(), ns = now > event_ns ? now - event_ns : 0;
+
+	if (!event_ns)
+		return;
+	m->delay[bucket_of(ns)]++;
+	m->delay_n++;
+	m->delay_sum_ns += ns;
 }
 
 static void count_gap(struct metrics *m, struct str gap)
@@ -154,6 +172,7 @@ void metrics_count(struct metrics *m, const struct export_record *rec)
 
 	count_two(m, METRIC_EVENTS, "kind", rec->kind, NULL, STR(""));
 	m->last_event_ns = MAX(m->last_event_ns, ns);
+	count_delay(m, ns);
 	if (str_eq(rec->kind, STR("rule.alert"))) {
 		if (scan_find(rec->json, "rule", &o))
 			count_two(m, METRIC_ALERTS, "rule", member(o, "name"), "priority",
@@ -183,22 +202,21 @@ static void head(struct buf *out, const char *name, const char *type, const char
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void render_latency(const struct metrics *m, struct buf *out)
+static void render_histogram(struct buf *out, const char *name, const char *help,
+			     const uint64_t *counts, uint64_t n, uint64_t sum_ns)
 {
-	static const char name[] = "warder_action_latency_seconds";
 	uint64_t sum = 0;
 
-	head(out, name, "histogram", "From the event's time to the action's end.");
+	head(out, name, "histogram", help);
 	for (size_t i = 0; i < METRICS_LATENCIES; i++) {
-		sum += m->latency[i];
+		sum += counts[i];
 		buf_printf(out, "%s_bucket{le=\"%s\"} %llu\n", name, BUCKETS[i].le,
 			   (unsigned long long)sum);
 	}
-	buf_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n", name, (unsigned long long)m->latency_n);
-	buf_printf(out, "%s_sum %llu.%09llu\n", name,
-		   (unsigned long long)(m->latency_sum_ns / NSEC_PER_SEC),
-		   (unsigned long long)(m->latency_sum_ns % NSEC_PER_SEC));
-	buf_printf(out, "%s_count %llu\n", name, (unsigned long long)m->latency_n);
+	buf_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n", name, (unsigned long long)n);
+	buf_printf(out, "%s_sum %llu.%09llu\n", name, (unsigned long long)(sum_ns / NSEC_PER_SEC),
+		   (unsigned long long)(sum_ns % NSEC_PER_SEC));
+	buf_printf(out, "%s_count %llu\n", name, (unsigned long long)n);
 }
 
 void metrics_render(const struct metrics *m, struct buf *out)
@@ -216,7 +234,12 @@ void metrics_render(const struct metrics *m, struct buf *out)
 			buf_printf(out, "%s{other=\"true\"} %llu\n", METRICS[k].name,
 				   (unsigned long long)m->overflow[k]);
 	}
-	render_latency(m, out);
+	render_histogram(out, "warder_action_latency_seconds",
+			 "From the event's time to the action's end.", m->latency, m->latency_n,
+			 m->latency_sum_ns);
+	render_histogram(out, "warder_event_delay_seconds",
+			 "From the event's time to its record being on disk and read.", m->delay,
+			 m->delay_n, m->delay_sum_ns);
 	head(out, "warder_last_event_time_seconds", "gauge", "Time of the newest event.");
 	buf_printf(out, "warder_last_event_time_seconds %llu.%03llu\n",
 		   (unsigned long long)(m->last_event_ns / NSEC_PER_SEC),
@@ -250,6 +273,19 @@ void metrics_render_sinks(struct buf *out, const char *session, uint64_t seq,
 			buf_printf(out, "%s{%.*s} %llu\n", lines[k].name, (int)labels.n, labels.p,
 				   (unsigned long long)lines[k].value);
 		buf_done(&labels);
+	}
+}
+
+void metrics_render_gauges(struct buf *out, const char *session, const struct exporter_gauge *g,
+			   size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!i || strcmp(g[i].name, g[i - 1].name))
+			head(out, g[i].name, g[i].counter ? "counter" : "gauge", g[i].help);
+		buf_printf(out, "%s{%s%s", g[i].name, g[i].labels, *g[i].labels ? "," : "");
+		metrics_label(out, "session", str_from(session), 64);
+		buf_printf(out, "} %llu\n",
+			   (unsigned long long)__atomic_load_n(&g[i].value, __ATOMIC_RELAXED));
 	}
 }
 

@@ -27,7 +27,41 @@
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
 
+enum gauge {
+	G_URGENT_USED,
+	G_BULK_USED,
+	G_URGENT_SIZE,
+	G_BULK_SIZE,
+	G_RECORDS,
+	G_LATE,
+	G_FAILS,
+	G_UNATTRIBUTED,
+	G_OVERFLOW,
+	GAUGES
+};
+
+/* What metrics sinks show of the engine itself. */
+static const struct exporter_gauge GAUGE_ROWS[GAUGES] = {
+	[G_URGENT_USED] = { "warder_ring_used_bytes", "ring=\"urgent\"",
+			    "Bytes waiting in the kernel's ring.", false, 0 },
+	[G_BULK_USED] = { "warder_ring_used_bytes", "ring=\"bulk\"", "", false, 0 },
+	[G_URGENT_SIZE] = { "warder_ring_size_bytes", "ring=\"urgent\"", "Size of that ring.",
+			    false, 0 },
+	[G_BULK_SIZE] = { "warder_ring_size_bytes", "ring=\"bulk\"", "", false, 0 },
+	[G_RECORDS] = { "warder_probe_records_total", "", "Records taken from the rings.", true,
+			0 },
+	[G_LATE] = { "warder_probe_late_records_total", "",
+		     "Records that came behind younger ones.", true, 0 },
+	[G_FAILS] = { "warder_probe_failures_total", "", "Kernel helpers that failed in probes.",
+		      true, 0 },
+	[G_UNATTRIBUTED] = { "warder_unattributed_records_total", "",
+			     "Records of no sandbox that is known.", true, 0 },
+	[G_OVERFLOW] = { "warder_rule_matches_suppressed_total", "",
+			 "Matches beyond what one event may have.", true, 0 },
+};
+
 struct engine {
+	struct exporter_gauge gauges[GAUGES];
 	const struct engine_options *opt;
 	int fd; /* to the root part */
 	struct journal *journal;
@@ -57,6 +91,8 @@ static int open_sinks(struct engine *e, struct err *err)
 		.open_source = journal_source_open,
 		.open_source_arg = (void *)&opt->bundle_fd,
 		.filters = &sink_filters,
+		.gauges = e->gauges,
+		.gauges_n = GAUGES,
 	};
 	int r;
 
@@ -168,6 +204,27 @@ static uint64_t lost_so_far(const struct engine *e)
 	return stats.gaps;
 }
 
+static void update_gauges(struct engine *e)
+{
+	struct pipeline_counters counters;
+	struct capture_stats stats;
+	uint64_t fails = 0;
+
+	capture_stats(e->opt->capture, &stats);
+	pipeline_counters(e->pipeline, &counters);
+	for (size_t i = 0; i < FAIL_SITE_COUNT; i++)
+		fails += stats.fails[i];
+	exporter_gauge_set(&e->gauges[G_URGENT_USED], stats.ring_used[0]);
+	exporter_gauge_set(&e->gauges[G_BULK_USED], stats.ring_used[1]);
+	exporter_gauge_set(&e->gauges[G_URGENT_SIZE], stats.ring_size[0]);
+	exporter_gauge_set(&e->gauges[G_BULK_SIZE], stats.ring_size[1]);
+	exporter_gauge_set(&e->gauges[G_RECORDS], stats.records);
+	exporter_gauge_set(&e->gauges[G_LATE], stats.late);
+	exporter_gauge_set(&e->gauges[G_FAILS], fails);
+	exporter_gauge_set(&e->gauges[G_UNATTRIBUTED], counters.unattributed);
+	exporter_gauge_set(&e->gauges[G_OVERFLOW], counters.rule_overflow);
+}
+
 static void check_gaps(struct engine *e, bool now)
 {
 	struct capture_gap gaps[GAPS_MAX];
@@ -177,6 +234,8 @@ static void check_gaps(struct engine *e, bool now)
 	if (!now && t < e->next_gap_check)
 		return;
 	e->next_gap_check = t + GAP_CHECK_NS;
+	if (e->fanout)
+		update_gauges(e);
 	do {
 		n = capture_gaps(e->opt->capture, gaps, ARRAY_SIZE(gaps));
 		pipeline_gaps(e->pipeline, gaps, n);
@@ -398,6 +457,7 @@ static void engine_main(int fd, const struct engine_options *opt)
 	sigset_t all;
 
 	/* A session of its own, deaf to the terminal's signals: the root part decides when to stop. */
+	memcpy(e.gauges, GAUGE_ROWS, sizeof(e.gauges));
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
