@@ -309,7 +309,7 @@ static int attach_tracing(struct hooks *h, struct warder *skel, struct err *err)
 	bpf_object__for_each_program(p, skel->obj)
 	{
 		if (bpf_program__fd(p) < 0 || bpf_program__type(p) != BPF_PROG_TYPE_TRACING ||
-		    is_handler(skel, p))
+		    is_handler(skel, p) || p == skel->progs.on_sys_exit) /* watch.c */
 			continue;
 		r = attach_one(h, p);
 		if (r == 0)

@@ -34,6 +34,7 @@ struct capture {
 	size_t cpus;		 /* rows of counters->cpu in use */
 	uint64_t made, missing_told;
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
+	struct bpf_link *calls; /* of on_sys_exit: while a sandbox is watched */
 	struct watch *watches;
 	size_t watches_n;
 	struct hooks hooks;

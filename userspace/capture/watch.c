@@ -38,6 +38,21 @@ static void watch_done(struct watch *w)
 	w->links_n = 0;
 }
 
+/* The one hook that every call of the host pays for is there only while a sandbox is. */
+static int calls_attach(struct capture *c, struct err *err)
+{
+	if (c->calls || bpf_program__fd(c->skel->progs.on_sys_exit) < 0)
+		return 0;
+	c->calls = bpf_program__attach(c->skel->progs.on_sys_exit);
+	return c->calls ? 0 : err_set(err, errno, "attach on_sys_exit: %m");
+}
+
+static void calls_detach(struct capture *c)
+{
+	bpf_link__destroy(c->calls);
+	c->calls = NULL;
+}
+
 void watches_free(struct capture *c)
 {
 	size_t i;
@@ -47,6 +62,7 @@ void watches_free(struct capture *c)
 	free(c->watches);
 	c->watches = NULL;
 	c->watches_n = 0;
+	calls_detach(c);
 }
 
 static bool is_cgroup_prog(enum bpf_prog_type type)
@@ -141,9 +157,13 @@ int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cf
 			       errno == E2BIG ? "more than %d sandboxes"
 					      : "register sandbox (of %d at most): %m",
 			       SANDBOXES_MAX);
-	r = attach_cgroup_progs(c, cgroup_fd, &w, err);
+	r = calls_attach(c, err);
+	if (r == 0)
+		r = attach_cgroup_progs(c, cgroup_fd, &w, err);
 	if (r < 0) {
 		watch_done(&w);
+		if (!c->watches_n)
+			calls_detach(c);
 		bpf_map_delete_elem(bpf_map__fd(c->skel->maps.sandboxes), &w.cgid);
 		return r;
 	}
@@ -172,6 +192,8 @@ int capture_unwatch(struct capture *c, int cgroup_fd)
 		return -ENOENT;
 	watch_done(&c->watches[i]);
 	c->watches[i] = c->watches[--c->watches_n];
+	if (!c->watches_n)
+		calls_detach(c);
 	if (bpf_map_lookup_elem(bpf_map__fd(c->skel->maps.sandboxes), &cgid, &cfg) == 0 &&
 	    cfg.doomed) /* one less that system calls' ends must look for */
 		__atomic_fetch_sub(&c->skel->bss->alarm, 1, __ATOMIC_RELAXED);
