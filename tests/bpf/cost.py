@@ -20,6 +20,7 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(HERE, "..", "..", "
 VERIFIED_MAX = 100000
 VERIFIED_TOTAL_MAX = 1500000
 XLATED_MAX = 128 * 1024
+NEW = (12000, 32 * 1024)  # of a program that is not written down yet: verified, bytes
 SLACK = {"verified": 300, "xlated": 256}  # growth that is nothing, whatever the program's size
 
 
