@@ -77,7 +77,8 @@ tell(names=[p.get("name") for p in json.loads(out)])
         self.assertIn(b"WARDER_TIER=best", done.err)
 
     def test_doctor_tells(self):
-        done = cmd(WARDER, "doctor", "--json")
+        env = {k: v for k, v in os.environ.items() if k != "WARDER_TIER"}
+        done = cmd(WARDER, "doctor", "--json", env=env)
         rows = {r["name"]: r for r in json.loads(done.out)["families"]}
         self.assertEqual({n: (r["tier"], r["hook"]) for n, r in rows.items()},
                          {n: (r["tier"], r["hook"]) for n, r in self.families().items()})
