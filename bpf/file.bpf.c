@@ -137,7 +137,7 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 		rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], uptr, &r->base, &r->path);
 	}
 	set = enforce_set_of(st);
-	if (set)
+	if (set && !enforce_acted(s))
 		enforce_mark(&r->h,
 			     f ? enforce_max(enforce_task(set, WIRE_FILE_OPEN),
 					     enforce_path(s, set, WIRE_FILE_OPEN))
@@ -259,7 +259,7 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 					   unpack(rec_base_packed(s, dirfd2));
 	}
 	set = enforce_set_of(st);
-	if (set)
+	if (set && !enforce_acted(s))
 		enforce_mark(&r->h, enforce_file(s, set, c->what), false);
 	emit_scratch(s, WIRE_RING_BULK);
 }

@@ -102,3 +102,15 @@ int on_seccomp(__u64 *ctx)
 		return 0;
 	return dispatch(ctx, TASK_REGS, 0, &handlers_s);
 }
+
+/* Full tier: a child that was doomed by how it was made is to die before it runs, and its first return to
+ * user space is the end of no call that we hook. */
+SEC("fentry/schedule_tail")
+int on_first_run(__u64 *ctx)
+{
+	struct task_state *st = task_own_state(bpf_get_current_task_btf());
+
+	if (st && st->flags & TASK_KILL_PENDING && bpf_send_signal(9))
+		count_fail(FAIL_SIGNAL);
+	return 0;
+}

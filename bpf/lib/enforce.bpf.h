@@ -292,6 +292,30 @@ static __always_inline bool enforce_mark(struct wire_hdr *h, int v, bool can_den
 	return can_deny;
 }
 
+/* At the end of a call: was it refused by a hook in front of the act (prevent.bpf.c)? Then who decided
+ * goes into the record. */
+GLOBAL int enforce_acted(struct scratch *s)
+{
+	__u64 tid = bpf_get_current_pid_tgid();
+	struct wire_hdr *h;
+	struct act *act;
+	int v;
+
+	if (!s)
+		return 0;
+	act = bpf_map_lookup_elem(&acts, &tid);
+	if (!act)
+		return 0;
+	h = (struct wire_hdr *)s->rec;
+	v = act->verdict;
+	bpf_map_delete_elem(&acts, &tid);
+	if (h->ret != -1)
+		return 0;
+	h->flags |= WIRE_F_DENIED | (enforce_kills(v) ? WIRE_F_KILLED : 0);
+	h->enforced = enforce_id_of(v);
+	return 1;
+}
+
 /* ---- in cgroup programs ---- */
 
 /* The same there. Where a cgroup program may not send a signal, the process gets it when its system call

@@ -309,6 +309,19 @@ struct {
 	__type(value, struct limit_seen);
 } limits_seen __weak SEC(".maps");
 
+/* What a hook in front of the act refused, by thread, until its system call ends. */
+struct act {
+	int verdict;
+	__u32 kind;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct act);
+} acts __weak SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WATCHED_MAX);

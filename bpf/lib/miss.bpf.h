@@ -5,6 +5,7 @@
 #ifndef WARDER_BPF_MISS_H
 #define WARDER_BPF_MISS_H
 
+#include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/path.bpf.h"
 
 #define ENOENT	    2
@@ -47,6 +48,7 @@ GLOBAL int send_exec_failed(struct scratch *s, struct task_state *st, __u64 uptr
 	r->exe = uptr ? rec_user_str(s, uptr) : rec_kept_name(s);
 	s->flags |= WIRE_F_TOCTOU;
 	r->cwd = unpack(rec_base_packed(s, dirfd));
+	enforce_acted(s);
 	emit_scratch(s, WIRE_RING_URGENT);
 	return 0;
 }

@@ -8,7 +8,8 @@
  *
  * What an entry can do depends on the tier, capture_enforce_means() tells. In the portable one
  * ENFORCE_DENY works for net.connect and net.send, for raw sockets (escape socket_family), device nodes
- * (device, mknod) and sysctls (kernel_file); ENFORCE_KILL for all, before the call returns. */
+ * (device, mknod) and sysctls (kernel_file); ENFORCE_KILL for all, before the call returns. In the full
+ * one (family "prevent") it works for files by path, kind and executable, and for exec, too. */
 #ifndef WARDER_CAPTURE_ENFORCE_H
 #define WARDER_CAPTURE_ENFORCE_H
 

@@ -158,6 +158,9 @@ int hooks_init(struct hooks *h, struct err *err)
 			       "WARDER_TIER=%s: auto, portable, full, full-multi or full-fexit",
 			       wish);
 	memcpy(h->may, wishes[i].may, sizeof(h->may));
+	h->may_prevent = h->may[WAY_MULTI] || h->may[WAY_FEXIT];
+	snprintf(h->why_no_prevent, sizeof(h->why_no_prevent), "%s",
+		 h->may_prevent ? "" : "not wanted (WARDER_TIER)");
 	for (i = 0; i < WAY_COUNT; i++)
 		if (!h->may[i])
 			snprintf(h->why[i], sizeof(h->why[i]), "not wanted (WARDER_TIER=%s)", wish);
@@ -219,6 +222,69 @@ static void want(struct warder *skel, size_t offset, bool wanted)
 	bpf_program__set_autoload(prog_at(skel, offset), wanted);
 }
 
+/* fmod_ret/security_*: refused before it happens. */
+static const struct {
+	size_t prog;
+	const char *hook;
+} prevention[] = {
+	{ PROG(prevent_open), "security_file_open" },
+	{ PROG(prevent_create), "security_path_mknod" },
+	{ PROG(prevent_mkdir), "security_path_mkdir" },
+	{ PROG(prevent_unlink), "security_path_unlink" },
+	{ PROG(prevent_rmdir), "security_path_rmdir" },
+	{ PROG(prevent_symlink), "security_path_symlink" },
+	{ PROG(prevent_link), "security_path_link" },
+	{ PROG(prevent_rename), "security_path_rename" },
+	{ PROG(prevent_chmod), "security_path_chmod" },
+	{ PROG(prevent_chown), "security_path_chown" },
+	{ PROG(prevent_truncate), "security_path_truncate" },
+	{ PROG(prevent_exec), "security_bprm_check" },
+};
+
+static void choose_prevention(struct hooks *h, struct warder *skel)
+{
+	bool wanted = skel->rodata->enforce_mode != ENFORCE_MODE_OFF;
+
+	for (size_t i = 0; i < ARRAY_SIZE(prevention); i++)
+		want(skel, prevention[i].prog,
+		     wanted && h->may_prevent &&
+			     btf__find_by_name_kind(h->btf, prevention[i].hook, BTF_KIND_FUNC) >=
+				     0);
+}
+
+/* Only where something is to be enforced. What cannot be prevented is killed when its call ends. */
+static void prevention_family(const struct hooks *h, const struct warder *skel, struct capture *c)
+{
+	struct capture_family_state *s = &c->families[c->families_n];
+	size_t missing = 0;
+
+	if (skel->rodata->enforce_mode == ENFORCE_MODE_OFF)
+		return;
+	*s = (struct capture_family_state){ .name = "prevent", .tier = "full", .ok = true };
+	snprintf(s->hook, sizeof(s->hook), "fmod_ret/security_file_open, path_*, bprm_check");
+	for (size_t i = 0; i < ARRAY_SIZE(prevention); i++) {
+		const char *why = refusal_at(h, skel, prevention[i].prog);
+
+		if (!why && bpf_program__fd(prog_at(skel, prevention[i].prog)) >= 0)
+			continue;
+		missing++;
+		snprintf(s->detail, sizeof(s->detail), "%s: %.120s", prevention[i].hook,
+			 why		      ? why
+			 : *h->why_no_prevent ? h->why_no_prevent
+					      : "not in this kernel");
+	}
+	if (missing == ARRAY_SIZE(prevention)) {
+		s->tier = "portable";
+		snprintf(s->hook, sizeof(s->hook),
+			 "cgroup/connect, sendmsg, sock_create, dev, sysctl; others are killed");
+		snprintf(s->detail, sizeof(s->detail), "%s", h->why_no_prevent);
+		s->ok = h->may_prevent || *h->why_no_prevent;
+	} else {
+		s->ok = missing == 0;
+	}
+	c->families_n++;
+}
+
 void hooks_choose(struct hooks *h, struct warder *skel)
 {
 	bool seccomp = false;
@@ -236,6 +302,10 @@ void hooks_choose(struct hooks *h, struct warder *skel)
 		want(skel, entries[i].prog,
 		     is_used(h, skel, entries[i].way) && !refusal_at(h, skel, entries[i].prog));
 	want(skel, PROG(on_seccomp), seccomp);
+	want(skel, PROG(on_first_run),
+	     (is_used(h, skel, WAY_MULTI) || is_used(h, skel, WAY_FEXIT)) &&
+		     btf__find_by_name_kind(h->btf, "schedule_tail", BTF_KIND_FUNC) >= 0);
+	choose_prevention(h, skel);
 	for (size_t i = 0; i < h->refused_n; i++)
 		bpf_program__set_autoload(
 			bpf_object__find_program_by_name(skel->obj, h->refused[i].prog), false);
@@ -469,4 +539,5 @@ void hooks_families(const struct hooks *h, struct capture *c)
 			 way != WAY_NONE && *f->hook ? ", " : "", f->hook);
 		c->families_n++;
 	}
+	prevention_family(h, skel, c);
 }

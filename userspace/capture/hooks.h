@@ -38,6 +38,8 @@ struct hooks {
 	struct btf *btf;
 	bool may[WAY_COUNT];		    /* not excluded by the operator, not found wanting */
 	char why[WAY_COUNT][HOOK_TEXT_MAX]; /* why not */
+	bool may_prevent;
+	char why_no_prevent[HOOK_TEXT_MAX];
 	struct refused refused[HOOK_REFUSED_MAX];
 	size_t refused_n;
 	struct bpf_link *links[HOOK_LINKS_MAX]; /* tracepoints */
@@ -51,7 +53,7 @@ struct hooks {
  * back from: tests then see what is missing. */
 int hooks_init(struct hooks *h, struct err *err);
 
-/* Between open and load: autoload for what was chosen. */
+/* Between open (and enforce_prepare) and load: autoload for what was chosen. */
 void hooks_choose(struct hooks *h, struct warder *skel);
 /* After load: tables, attach, look whether it fires. -EAGAIN: something was found wanting, choose and load
  * anew. */

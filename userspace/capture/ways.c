@@ -81,8 +81,24 @@ static void probe_fexit(struct hooks *h)
 		not_this(h, WAY_FEXIT, "fexit/x64_sys_call", -fd);
 }
 
+static void probe_prevent(struct hooks *h)
+{
+	int id = btf__find_by_name_kind(h->btf, "security_file_open", BTF_KIND_FUNC);
+	auto_close int fd = -1;
+
+	if (id >= 0)
+		fd = load_nothing(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, id);
+	if (fd >= 0)
+		return;
+	h->may_prevent = false;
+	snprintf(h->why_no_prevent, sizeof(h->why_no_prevent), "fmod_ret/security_file_open: %s",
+		 strerror(id < 0 ? ENOENT : -fd));
+}
+
 void ways_probe(struct hooks *h)
 {
+	if (h->may_prevent)
+		probe_prevent(h);
 	if (h->may[WAY_MULTI])
 		probe_multi(h);
 	if (h->may[WAY_FEXIT])

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Full tier: what the enforcement maps deny is refused before it happens. fmod_ret on the kernel's
+ * security_* functions works where no LSM may (`lsm/` programs attach and never run unless `bpf` is in the
+ * lsm= list), for 32-bit calls and for io_uring; paths come from the kernel's own objects, so there is
+ * nothing to race for. Loaded only when something is to be enforced: each costs 0.1 s to detach.
+ * The record is made when the call ends and learns from `acts` who decided; io_uring has no such end. */
+#include "bpf/lib/path.bpf.h"
+#include "bpf/lib/enforce.bpf.h"
+#include "bpf/lib/watched.bpf.h"
+
+#define EPERM		  1
+#define FMODE_WRITE	  0x2
+#define PF_IO_WORKER	  0x00000010
+#define NR_IO_URING_ENTER 426
+
+struct prevent_ctx {
+	__u64 dentry, mnt, dentry2, mnt2;
+	__u64 ino; /* EXEC only */
+	__u32 dev;
+	__u32 kind;
+};
+
+/* The strictest answer for what is in `x`. */
+static __always_inline int prevent_judge(struct scratch *s, __u32 set, struct prevent_ctx *x)
+{
+	int v = enforce_task(set, x->kind);
+
+	if (x->kind == WIRE_EXEC)
+		v = enforce_max(v, enforce_exe(set, WIRE_EXEC, x->dev, x->ino));
+	if (x->dentry2) {
+		path_walk(s, x->dentry2, x->mnt2);
+		v = enforce_max(v, enforce_path(s, set, x->kind));
+	}
+	path_walk(s, x->dentry, x->mnt);
+	return enforce_max(v, enforce_path(s, set, x->kind));
+}
+
+static __always_inline bool prevent_by_uring(struct task_struct *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+
+	return t->flags & PF_IO_WORKER || regs->orig_ax == NR_IO_URING_ENTER;
+}
+
+/* Nothing else will tell of it. */
+static __always_inline void prevent_tell(struct scratch *s, struct task_state *st,
+					 struct prevent_ctx *x, int v)
+{
+	struct wire_file *r = rec_begin(s, struct wire_file);
+
+	header(&r->h, st, x->kind);
+	r->h.flags = WIRE_F_IOURING;
+	r->fd = -1;
+	r->path = unpack(rec_path_packed(s, x->dentry, x->mnt));
+	enforce_mark(&r->h, v, true);
+	emit_scratch(s, WIRE_RING_BULK);
+}
+
+static __always_inline int prevent(struct prevent_ctx *x)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_own_state(t);
+	__u64 tid = bpf_get_current_pid_tgid();
+	struct act act = { .kind = x->kind };
+	struct scratch *s;
+	__u32 set;
+
+	if (!st || st->role != ROLE_PAYLOAD)
+		return 0;
+	set = enforce_set_of(st);
+	if (!set)
+		return 0;
+	s = scratch_get();
+	if (!s) { /* what could not be judged by path is not let through */
+		count_fail(FAIL_SCRATCH);
+		return -EPERM;
+	}
+	act.verdict = prevent_judge(s, set, x);
+	if (!enforce_denies(act.verdict)) {
+		scratch_put(s);
+		return 0;
+	}
+	if (x->kind != WIRE_EXEC && prevent_by_uring(t)) {
+		prevent_tell(s, st, x, act.verdict);
+	} else {
+		if (enforce_kills(act.verdict) && bpf_send_signal(9))
+			count_fail(FAIL_SIGNAL);
+		bpf_map_update_elem(&acts, &tid, &act, BPF_ANY);
+	}
+	scratch_put(s);
+	return -EPERM;
+}
+
+/* Opens that are told: for writing, of watched names, of raw devices is the cgroup program's. */
+SEC("fmod_ret/security_file_open")
+int BPF_PROG(prevent_open, struct file *f)
+{
+	struct prevent_ctx x = { .kind = WIRE_FILE_OPEN };
+
+	x.dentry = (__u64)BPF_CORE_READ(f, f_path.dentry);
+	x.mnt = (__u64)BPF_CORE_READ(f, f_path.mnt);
+	if (!(BPF_CORE_READ(f, f_mode) & FMODE_WRITE) && watched_dentry(x.dentry) != WATCHED_FILE)
+		return 0;
+	return prevent(&x);
+}
+
+#define DIR_HOOK(name, hook, what)                                                \
+	SEC("fmod_ret/security_path_" #hook)                                      \
+	int BPF_PROG(name, const struct path *dir, struct dentry *dentry)         \
+	{                                                                         \
+		struct prevent_ctx x = { .kind = what, .dentry = (__u64)dentry }; \
+                                                                                  \
+		x.mnt = (__u64)BPF_CORE_READ(dir, mnt);                           \
+		return prevent(&x);                                               \
+	}
+
+DIR_HOOK(prevent_create, mknod, WIRE_FILE_OPEN)
+DIR_HOOK(prevent_mkdir, mkdir, WIRE_FILE_MKDIR)
+DIR_HOOK(prevent_unlink, unlink, WIRE_FILE_DELETE)
+DIR_HOOK(prevent_rmdir, rmdir, WIRE_FILE_DELETE)
+DIR_HOOK(prevent_symlink, symlink, WIRE_FILE_LINK)
+
+#define PATH_HOOK(name, hook)                                      \
+	SEC("fmod_ret/security_path_" #hook)                       \
+	int BPF_PROG(name, const struct path *path)                \
+	{                                                          \
+		struct prevent_ctx x = { .kind = WIRE_FILE_ATTR }; \
+                                                                   \
+		x.dentry = (__u64)BPF_CORE_READ(path, dentry);     \
+		x.mnt = (__u64)BPF_CORE_READ(path, mnt);           \
+		return prevent(&x);                                \
+	}
+
+PATH_HOOK(prevent_chmod, chmod)
+PATH_HOOK(prevent_chown, chown)
+PATH_HOOK(prevent_truncate, truncate)
+
+/* Of the file that gets another name, and of the name. Both lie on one mount. */
+SEC("fmod_ret/security_path_link")
+int BPF_PROG(prevent_link, struct dentry *old, const struct path *dir, struct dentry *dentry)
+{
+	struct prevent_ctx x = { .kind = WIRE_FILE_LINK,
+				 .dentry = (__u64)dentry,
+				 .dentry2 = (__u64)old };
+
+	x.mnt = (__u64)BPF_CORE_READ(dir, mnt);
+	x.mnt2 = x.mnt;
+	return prevent(&x);
+}
+
+SEC("fmod_ret/security_path_rename")
+int BPF_PROG(prevent_rename, const struct path *dir, struct dentry *old, const struct path *dir2,
+	     struct dentry *dentry)
+{
+	struct prevent_ctx x = { .kind = WIRE_FILE_RENAME,
+				 .dentry = (__u64)old,
+				 .dentry2 = (__u64)dentry };
+
+	x.mnt = (__u64)BPF_CORE_READ(dir, mnt);
+	x.mnt2 = (__u64)BPF_CORE_READ(dir2, mnt);
+	return prevent(&x);
+}
+
+/* Of a script: for it, and again for its interpreter. */
+SEC("fmod_ret/security_bprm_check")
+int BPF_PROG(prevent_exec, struct linux_binprm *bprm)
+{
+	struct prevent_ctx x = { .kind = WIRE_EXEC };
+	struct file *f = BPF_CORE_READ(bprm, file);
+
+	x.dentry = (__u64)BPF_CORE_READ(f, f_path.dentry);
+	x.mnt = (__u64)BPF_CORE_READ(f, f_path.mnt);
+	x.ino = BPF_CORE_READ(f, f_inode, i_ino);
+	x.dev = BPF_CORE_READ(f, f_inode, i_sb, s_dev);
+	return prevent(&x);
+}
