@@ -85,6 +85,7 @@
 	X(EXIT_STIME, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(SIGNAL_NAME, "status_detail", V11, TYPE, NONE, TYPE, NONE, "signal")                     \
 	X(SIGNAL_TARGET, "process.pid", V11, TYPE, NONE, TYPE, "dpid", "targetPid")                \
+	X(SIGNAL_COMM, "process.name", V11, TYPE, NONE, TYPE, "dproc", NONE)                        \
 	X(FILE_PATH, "file.path", V11, TYPE, "file.path", TYPE, "filePath", "filePath")            \
 	X(FILE_NAME, "+", V11, TYPE, "file.name", TYPE, "fname", "fileName")                       \
 	X(FILE_OLD_PATH, NONE, V11, TYPE, NONE, TYPE, "oldFilePath", "oldFilePath")                \
@@ -104,6 +105,9 @@
 	X(FILE_GID, NONE, V11, TYPE, "file.gid", STRING, NONE, NONE)                               \
 	X(FILE_DELETED, "file.is_deleted", V15, TYPE, NONE, TYPE, NONE, NONE)                      \
 	X(FILE_UNREACHABLE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                               \
+	X(MOUNT_OP, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \
+	X(MOUNT_TYPE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
+	X(MOUNT_FLAGS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(NET_FAMILY, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(NET_PROTO, "connection_info.protocol_name", V11, TYPE, "network.transport", TYPE, "proto", "proto") \
 	X(NET_SRC_IP, "src_endpoint.ip", V11, TYPE, "source.ip", TYPE, "src", "src")               \

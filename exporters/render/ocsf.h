@@ -14,6 +14,7 @@ struct ocsf_activity {
 };
 typedef struct ocsf_activity (*ocsf_activity_fn)(const struct event *ev);
 struct ocsf_activity ocsf_file_attr(const struct event *ev);
+struct ocsf_activity ocsf_mount(const struct event *ev);
 struct ocsf_activity ocsf_action(const struct event *ev);
 struct ocsf_activity ocsf_connect(const struct event *ev);
 

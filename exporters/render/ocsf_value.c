@@ -29,6 +29,13 @@ struct ocsf_activity ocsf_file_attr(const struct event *ev)
 	return (struct ocsf_activity){ 6, "Set Attributes" };
 }
 
+struct ocsf_activity ocsf_mount(const struct event *ev)
+{
+	if (str_eqz(event_str(ev, F_MOUNT_OP), "umount"))
+		return (struct ocsf_activity){ 13, "Unmount" };
+	return (struct ocsf_activity){ 12, "Mount" };
+}
+
 struct ocsf_activity ocsf_action(const struct event *ev)
 {
 	if (str_eqz(event_str(ev, F_ACTION_TYPE), "kill"))

@@ -54,6 +54,7 @@ static const struct render_exception CEF_EXCEPTIONS[] = {
 	{ 0, WIRE_EXEC, 0, F_PROC_ARGS, "msg" },
 	{ FAM_PROC, 0, WIRE_FORK, F_CHILD_PID, NULL },
 	{ FAM_PROC, 0, WIRE_SIGNAL, F_SIGNAL_TARGET, NULL },
+	{ FAM_PROC, 0, WIRE_SIGNAL, F_SIGNAL_COMM, NULL },
 	{ FAM_LIMIT, 0, 0, F_ERRNO, NULL },
 	{ FAM_RULE, 0, 0, F_ERRNO, NULL },
 	{ 0, WIRE_NET_ACCEPT, 0, F_NET_SRC_IP, "dst" },
