@@ -144,6 +144,7 @@ SYSCALL_END(sys_escape)
 	if (!is_harmless(call, c.nr, s->args, ret))
 		send_call(s, t, st, c.nr, call->what, c.compat, ret, call);
 	tell_mount(s, st, c.nr, c.compat, ret);
+	pressure(st);
 	scratch_put(s);
 	return 0;
 }

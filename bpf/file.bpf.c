@@ -199,6 +199,7 @@ SYSCALL_END(sys_open)
 		goto out;
 	if (is_told_open(s))
 		send_open(s, st, c.compat);
+	pressure(st);
 out:
 	scratch_put(s);
 	return 0;
@@ -280,6 +281,7 @@ SYSCALL_END(sys_file)
 	}
 	call_args(s->args, regs, t);
 	send_file(s, t, st, c.nr, c.compat, ret);
+	pressure(st);
 	scratch_put(s);
 	return 0;
 }

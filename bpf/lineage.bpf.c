@@ -115,6 +115,7 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 
 	if (!(clone_flags & CLONE_THREAD))
 		send_fork(t, st, child, cs, clone_flags);
+	pressure(st);
 	if (clone_flags & CLONE_NS) {
 		killed = escape_kill(st, WIRE_ESCAPE_CLONE_NS);
 		if (killed)

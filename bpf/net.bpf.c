@@ -609,6 +609,7 @@ SYSCALL_END(sys_net)
 		send_net(s, t, st, c.nr, c.compat, ret);
 	else if (!is_plain_socket(s->args, ret))
 		send_socket(s, st, c.nr, c.compat, ret);
+	pressure(st);
 	scratch_put(s);
 out:
 	if (call->what == WIRE_NET_CONNECT)

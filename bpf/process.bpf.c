@@ -313,6 +313,7 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 	}
 	miss_found(s, st, (__u64)BPF_CORE_READ(bprm, filename));
 	send_exec(s, p, st, bprm);
+	pressure(st);
 	cred_check(st, BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec));
 	scratch_put(s);
 	return 0;

@@ -119,6 +119,7 @@ static __always_inline int submitted(struct io_kiocb *req)
 		uring_mkdir(s, st, cmd);
 	else
 		uring_open(s, st, cmd);
+	pressure(st);
 	scratch_put(s);
 	return 0;
 }

@@ -15,12 +15,20 @@ struct sandbox_cfg {
 	__u32 flags;
 	__u64 kill_escape; /* bit n set: enum wire_escape_type n is killed in the kernel */
 	__u32 armed; /* set by the kernel at the payload's first exec: until then set-up is quiet */
-	__u32 events_off; /* bit per kind family that is not wanted; 0 = all */
+	__u32 events_off; /* EVENTS_OFF_* not wanted; 0 = all are */
+	__u32 pressure;	  /* enum pressure_policy */
 	__u32 doomed;	  /* set by the kernel: one of it is killed, so each other one is at its next call */
 	__u32 left;	  /* tasks that left the cgroup: cgroup.kill does not reach them */
 	__u32 enforce;	  /* number of a set in `enforce_sets`; 0 = none */
-	__u32 pad;
 };
+
+/* Families of kinds (last column of WIRE_KINDS). Membership, enforcement and kills go on without. */
+#define EVENTS_OFF_PROC	  0x01
+#define EVENTS_OFF_FILE	  0x02
+#define EVENTS_OFF_NET	  0x04
+#define EVENTS_OFF_DNS	  0x08
+#define EVENTS_OFF_LIMIT  0x10
+#define EVENTS_OFF_ESCAPE 0x20
 
 #define SANDBOX_F_WATCH 0x1 /* an existing cgroup: no set-up phase, armed from the start */
 
@@ -77,6 +85,36 @@ struct task_state {
 #define GAIN_ROOT 0x1 /* a user id 0 */
 #define GAIN_UID  0x2 /* a user id that it did not have, without the right to take it */
 #define GAIN_CAPS 0x4
+
+/* ---- losses: who may be dropped, stopped or killed when a ring fills up ---- */
+
+enum pressure_policy {
+	PRESSURE_DROP, /* the guard drops what goes beyond a sandbox's rate */
+	PRESSURE_STOP, /* the producer gets SIGSTOP, and SIGCONT when the ring was drained: nothing lost */
+	PRESSURE_KILL,
+};
+
+#define GUARD_KINDS 64
+
+/* `guards`: by sandbox id modulo SANDBOXES_MAX. BPF_F_MMAPABLE: an unprivileged reader sees `pressed`. */
+struct guard {
+	__u64 off;		    /* bit per kind (ENFORCE_KIND) that is not wanted */
+	__u32 policy;		    /* enum pressure_policy */
+	__u32 pressed;		    /* how often a producer was stopped or killed */
+	__u64 full_at[GUARD_KINDS]; /* token bucket: CLOCK_BOOTTIME ns when it will be full again */
+};
+
+/* When a ring is this full, in eighths: */
+#define GUARD_FROM   4 /* each sandbox gets no more than its rate of each kind */
+#define PRESSURE_AT  6 /* producers are stopped or killed, where the policy says so */
+#define RESERVE_FROM 7 /* of the urgent one: the rest is for escapes and out of memory */
+
+/* The rate then: a flood leaves the other half of the ring to those that are quiet. */
+#define GUARD_NS_PER_BYTE 8000	      /* 125 kB/s of each kind */
+#define GUARD_BURST	  (160 << 10) /* one exec with 128 KiB of arguments fits */
+
+/* Processes stopped for a full ring: `stopped`, key tgid, value start of the process. */
+#define STOPPED_MAX 4096
 
 /* ---- what the kernel decides by itself (bpf/lib/enforce.bpf.h, userspace/capture/enforce.h) ---- */
 
@@ -245,7 +283,10 @@ struct drop_row {
 	__u64 last_ts;
 };
 
-#define drop_key(sandbox, kind) ((__u64)(sandbox) << 32 | 0x10000 | (kind))
+#define DROP_FULL 0x10000 /* no room */
+#define DROP_RATE 0x20000 /* beyond the sandbox's rate while the ring was more than half full */
+
+#define drop_key(sandbox, why_kind) ((__u64)(sandbox) << 32 | (why_kind))
 
 struct counters {
 	struct cpu_counters cpu[COUNTER_CPUS];

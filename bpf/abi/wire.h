@@ -377,7 +377,8 @@ enum wire_limit {
 	WIRE_LIMIT_IDLE,
 	WIRE_LIMIT_TTL,
 	WIRE_LIMIT_NOFILE,
-	WIRE_LIMIT_FSIZE
+	WIRE_LIMIT_FSIZE,
+	WIRE_LIMIT_EVENTS /* came faster than they could be taken */
 };
 
 struct wire_limit_hit {

@@ -71,14 +71,85 @@ static __always_inline __u64 wake_flags(void *ring, enum wake wake, __u64 now)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-/* The last quarter of the urgent ring is for signals that end a sandbox: a flood of argument lists must
- * not crowd out the record of an escape. */
-static __always_inline bool is_crowded(__u16 kind)
+enum admit { ADMIT_OFF = -1, ADMIT_FULL = -2, ADMIT_RATE = -3 };
+
+/* Does this record go beyond the sandbox's rate? Asked only while a ring is more than half full: so a flood
+ * is cut to its rate, and the other half stays free for those that are quiet. Two CPUs may both take the
+ * last token; that makes it no less of a bound. */
+static __always_inline bool guard_stops(struct guard *g, __u32 kind, __u32 len)
 {
-	if (kind == WIRE_ESCAPE || kind == WIRE_OOM)
-		return false;
-	return bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA) >=
-	       bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE) / 4 * 3;
+	__u64 now = bpf_ktime_get_boot_ns(), *at = &g->full_at[kind & (GUARD_KINDS - 1)],
+	      full = *at;
+
+	if (full < now)
+		full = now;
+	if (full - now > (__u64)GUARD_BURST * GUARD_NS_PER_BYTE)
+		return true;
+	*at = full + (__u64)len * GUARD_NS_PER_BYTE;
+	return false;
+}
+
+/* May the record go out? 0 = yes. */
+GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
+{
+	__u32 key = sandbox & (SANDBOXES_MAX - 1);
+	struct guard *g = bpf_map_lookup_elem(&guards, &key);
+	__u32 as = kind == WIRE_CHUNK ? WIRE_EXEC : kind;
+	bool last = kind == WIRE_ESCAPE || kind == WIRE_OOM;
+	__u64 used, size;
+
+	if (!g)
+		return ADMIT_FULL;
+	if (as < GUARD_KINDS && g->off >> as & 1)
+		return ADMIT_OFF;
+	if (ring == WIRE_RING_URGENT) {
+		used = bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA);
+		size = bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE);
+	} else {
+		used = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
+		size = bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE);
+	}
+	if (used >= size / 8 * GUARD_FROM) {
+		if (g->policy != PRESSURE_STOP && guard_stops(g, kind, len))
+			return ADMIT_RATE;
+		if (ring == WIRE_RING_URGENT && used >= size / 8 * RESERVE_FROM && !last)
+			return ADMIT_FULL;
+	}
+	return 0;
+}
+
+/* A ring is three quarters full, and this sandbox's policy is to stop or kill who fills it. By programs
+ * that may send signals, when the current task is the producer. The last quarter has room for what other
+ * tasks have under way. */
+GLOBAL int pressure(struct task_state *st)
+{
+	struct guard *g;
+	__u32 key, tgid;
+	__u64 start;
+
+	if (!st || st->role != ROLE_PAYLOAD)
+		return 0;
+	key = st->sandbox & (SANDBOXES_MAX - 1);
+	g = bpf_map_lookup_elem(&guards, &key);
+	if (!g || g->policy == PRESSURE_DROP)
+		return 0;
+	if (bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) <
+		    bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE) / 8 * PRESSURE_AT &&
+	    bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA) <
+		    bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE) / 8 * PRESSURE_AT)
+		return 0;
+	if (bpf_send_signal(g->policy == PRESSURE_STOP ? 19 : 9)) {
+		count_fail(FAIL_SIGNAL);
+		return 0;
+	}
+	/* After the signal: who resumes finds only what is stopped already. */
+	if (g->policy == PRESSURE_STOP) {
+		tgid = bpf_get_current_pid_tgid() >> 32;
+		start = st->start;
+		bpf_map_update_elem(&stopped, &tgid, &start, BPF_ANY);
+	}
+	__sync_fetch_and_add(&g->pressed, 1);
+	return 0;
 }
 
 /* Say the bound of `len` again where it is used: across the calls before, clang spills it to the stack
@@ -102,9 +173,13 @@ static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, enum wire
 	struct cpu_counters *cpu;
 	__u64 since, now;
 	long r = -1;
+	int admit;
 
 	if (!c)
 		return -1;
+	admit = emit_admit(ring, h->sandbox, h->kind, len);
+	if (admit == ADMIT_OFF)
+		return 0;
 	cpu = cpu_counters(c);
 	since = __sync_val_compare_and_swap(&cpu->since, 0, SINCE_UNKNOWN);
 	now = bpf_ktime_get_boot_ns();
@@ -115,17 +190,19 @@ static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, enum wire
 	h->ts = now;
 	h->cpu = bpf_get_smp_processor_id();
 	h->seq = __sync_fetch_and_add(&cpu->seq[ring], 1) + 1;
-	if (ring == WIRE_RING_BULK)
+	if (admit)
+		; /* counted below */
+	else if (ring == WIRE_RING_BULK)
 		r = bpf_ringbuf_output(&bulk, rec, bounded(len, max),
 				       wake_flags(&bulk, act ? WAKE_SOON : WAKE_QUIET, now));
-	else if (!is_crowded(h->kind))
+	else
 		r = bpf_ringbuf_output(&urgent, rec, bounded(len, max),
 				       wake_flags(&urgent, wake_of(h->kind), now));
 	if (!since) /* else: interrupted within another record, which is older */
 		*(volatile __u64 *)&cpu->since = 0;
 	if (r < 0) {
 		__sync_fetch_and_add(&cpu->lost[ring], 1);
-		count_drop(h->sandbox, h->kind, now);
+		count_drop(h->sandbox, h->kind | (admit == ADMIT_RATE ? DROP_RATE : 0), now);
 	}
 	return r;
 }

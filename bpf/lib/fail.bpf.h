@@ -50,14 +50,16 @@ static long drop_probe(__u32 i, struct drop_ctx *x)
 	return 1;
 }
 
-/* A record that could not be delivered. With all rows of a (sandbox, kind) taken it goes to
- * (0, kind): the kinds are few, so that row always finds room. */
+/* A record that could not be delivered; `kind` may carry DROP_RATE. With all rows of a (sandbox, kind)
+ * taken it goes to (0, kind): the kinds are few, so that row always finds room. */
 GLOBAL int count_drop(__u32 sandbox, __u32 kind, __u64 ts)
 {
 	struct drop_ctx x = { .c = counters_get(), .ts = ts };
 
 	if (!x.c)
 		return 0;
+	if (!(kind & DROP_RATE))
+		kind |= DROP_FULL;
 	x.key = drop_key(sandbox, kind);
 	x.hash = (sandbox * 0x9e3779b1u) + kind;
 	bpf_loop(DROP_PROBES, drop_probe, &x, 0);

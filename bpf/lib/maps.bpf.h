@@ -26,7 +26,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 21);
+	__uint(max_entries, 1 << 22);
 } urgent __weak SEC(".maps");
 
 struct {
@@ -49,6 +49,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sleeper);
 } sleeper __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SANDBOXES_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct guard);
+} guards __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STOPPED_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, __u64);
+} stopped __weak SEC(".maps");
 
 /* Programs that the hook at a system call's end hands over to, by enum slot: one table for each way there
  * (lib/sysend.bpf.h). Filled before the hook is attached. */

@@ -7,6 +7,7 @@
  *     --cgroup DIR   v2 directory to make the leaf in (default: the v2 mount)
  *     --urgent N --bulk N   ring sizes in bytes
  *     --kill MASK    kill_escape bits
+ *     --off MASK     families of events that are not wanted (EVENTS_OFF_*)
  *     --slow MS      do not drain before the command has ended for that long (to overflow a ring)
  *     --watch        register as an existing cgroup; the command is moved in, no init
  *     --unprivileged drain from a forked child without any privilege
@@ -49,6 +50,7 @@ static struct {
 	const char *cgroup;
 	struct capture_options capture;
 	uint64_t kill_mask;
+	uint32_t events_off;
 	int slow_ms;
 	bool watch, unprivileged, init_acts, families, forge_cred, forge_uid;
 } opt = { .capture.quiet_libbpf = true };
@@ -379,9 +381,10 @@ static void print_end(struct capture *c)
 
 	for (i = 0; i < n; i++)
 		printf("{\"kind\":\"GAP\",\"sandbox\":%u,\"of\":\"%s\",\"count\":%llu,"
-		       "\"first_ts\":%llu,\"last_ts\":%llu}\n",
+		       "\"first_ts\":%llu,\"last_ts\":%llu,\"rate\":%s}\n",
 		       gaps[i].sandbox, kind_name(gaps[i].kind), (unsigned long long)gaps[i].count,
-		       (unsigned long long)gaps[i].first_ts, (unsigned long long)gaps[i].last_ts);
+		       (unsigned long long)gaps[i].first_ts, (unsigned long long)gaps[i].last_ts,
+		       gaps[i].rate ? "true" : "false");
 	capture_stats(c, &st);
 	printf("{\"kind\":\"END\",\"records\":%llu,\"late\":%llu,\"fails\":[",
 	       (unsigned long long)st.records, (unsigned long long)st.late);
@@ -698,6 +701,8 @@ static void parse(int argc, char **argv, char ***ret_cmd)
 			opt.capture.bulk_bytes = strtoul(argv[++i], NULL, 0);
 		else if (i + 1 < argc && strcmp(argv[i], "--kill") == 0)
 			opt.kill_mask = strtoull(argv[++i], NULL, 0);
+		else if (i + 1 < argc && strcmp(argv[i], "--off") == 0)
+			opt.events_off = (uint32_t)strtoul(argv[++i], NULL, 0);
 		else if (i + 1 < argc && strcmp(argv[i], "--enforce") == 0)
 			parse_entry(argv[++i]);
 		else if (i + 1 < argc && strcmp(argv[i], "--slow") == 0)
@@ -752,6 +757,7 @@ int main(int argc, char **argv)
 	}
 	make_leaf();
 	cfg.kill_escape = opt.kill_mask;
+	cfg.events_off = opt.events_off;
 	if (entries_n) {
 		cfg.enforce = 1;
 		if (capture_enforce_load(c, 1, entries, entries_n, &err) < 0) {

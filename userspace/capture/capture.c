@@ -14,9 +14,10 @@
 #include "warder.skel.h"
 
 #define BTF_PATH     "/sys/kernel/btf/vmlinux"
-#define URGENT_BYTES ((size_t)2 << 20)
+#define URGENT_BYTES ((size_t)4 << 20)
 #define BULK_BYTES   ((size_t)8 << 20)
 #define LOAD_ROUNDS  20 /* more than there are things to find wanting one by one */
+#define GUARDS_BYTES (SANDBOXES_MAX * sizeof(struct guard))
 #define READ_SLACK_NS \
 	2000 /* a store and a clock read of another CPU may pass each other by that much */
 
@@ -133,6 +134,10 @@ static int map_shared(struct capture *c, struct err *err)
 	if (p == MAP_FAILED)
 		return err_set(err, errno, "map sleeper: %m");
 	c->sleeper = p;
+	p = mmap(NULL, GUARDS_BYTES, PROT_READ, MAP_SHARED, bpf_map__fd(c->skel->maps.guards), 0);
+	if (p == MAP_FAILED)
+		return err_set(err, errno, "map guards: %m");
+	c->guards = p;
 	r = libbpf_num_possible_cpus();
 	c->cpus = r > 0 && r < COUNTER_CPUS ? (size_t)r : COUNTER_CPUS;
 	return 0;
@@ -176,6 +181,8 @@ void capture_close(struct capture *c)
 		munmap((void *)(uintptr_t)c->counters, c->counters_bytes);
 	if (c->sleeper)
 		munmap(c->sleeper, (size_t)sysconf(_SC_PAGESIZE));
+	if (c->guards)
+		munmap((void *)(uintptr_t)c->guards, GUARDS_BYTES);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
 	hooks_done(&c->hooks);
@@ -211,6 +218,11 @@ static void want(struct capture *c, enum sleeper_wants wants)
 void capture_sleep(struct capture *c, bool asleep)
 {
 	c->deep = asleep;
+}
+
+uint32_t capture_pressed(const struct capture *c, uint32_t sandbox)
+{
+	return __atomic_load_n(&c->guards[sandbox % SANDBOXES_MAX].pressed, __ATOMIC_ACQUIRE);
 }
 
 /* CLOCK_BOOTTIME ns up to which every record is in its ring by now. A CPU says when it began to send

@@ -39,7 +39,7 @@ size_t capture_features(struct capture_feature *rows, size_t max);
 struct capture;
 
 struct capture_options {
-	size_t urgent_bytes; /* power of two; 0 = 2 MiB */
+	size_t urgent_bytes; /* power of two; 0 = 4 MiB */
 	size_t bulk_bytes;   /* power of two; 0 = 8 MiB */
 	bool enforce;	     /* capture_enforce_load will be called: more programs are loaded */
 	bool quiet_libbpf;   /* keep libbpf's own messages out of stderr */
@@ -85,10 +85,16 @@ struct capture_gap {
 	uint16_t kind;	  /* enum wire_kind; 0 = any */
 	uint64_t count;
 	uint64_t first_ts, last_ts; /* CLOCK_BOOTTIME ns */
+	bool rate;		    /* cut to the sandbox's rate; else there was no room */
 };
 
 /* New losses since the last call. Needs no privilege (counters are mapped). */
 size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max);
+
+/* How often a producer of this sandbox was stopped or killed for a full ring. Needs no privilege. */
+uint32_t capture_pressed(const struct capture *c, uint32_t sandbox);
+/* Root only: let those that were stopped go on. Returns the number. */
+int capture_resume(struct capture *c);
 
 struct capture_stats {
 	uint64_t records, bytes, late; /* late: came after a younger one had been handed out */

@@ -53,6 +53,7 @@ size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max)
 		rows[n++] = (struct capture_gap){
 			.sandbox = (uint32_t)(key >> 32),
 			.kind = (uint16_t)key == WIRE_CHUNK ? WIRE_EXEC : (uint16_t)key,
+			.rate = key & DROP_RATE,
 			.count = count - c->drops_seen[i],
 			.first_ts = MAX(load(&row->first_ts), c->drops_last[i]),
 			.last_ts = load(&row->last_ts),

@@ -29,9 +29,10 @@ struct capture {
 	int epoll_fd;
 	const struct counters *counters; /* shared with the kernel, read-only */
 	size_t counters_bytes;
-	struct sleeper *sleeper; /* shared with the kernel; a page of its own */
-	bool deep;		 /* capture_sleep was called */
-	size_t cpus;		 /* rows of counters->cpu in use */
+	struct sleeper *sleeper;    /* shared with the kernel; a page of its own */
+	const struct guard *guards; /* shared with the kernel, read-only */
+	bool deep;		    /* capture_sleep was called */
+	size_t cpus;		    /* rows of counters->cpu in use */
 	uint64_t made, missing_told;
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
 	struct bpf_link *calls; /* of on_sys_exit: while a sandbox is watched */

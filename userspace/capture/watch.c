@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -94,6 +95,66 @@ static int attach_cgroup_progs(struct capture *c, int fd, struct watch *w, struc
 	return 0;
 }
 
+/* Kinds of the families that are off. */
+static uint64_t kinds_off(uint32_t families)
+{
+#define FAMILY_OFF(id, name, text, family)                   \
+	if ((id) < GUARD_KINDS && (families & OFF_##family)) \
+		off |= ENFORCE_KIND((id) & (GUARD_KINDS - 1));
+	enum {
+		OFF_PROC = EVENTS_OFF_PROC,
+		OFF_FILE = EVENTS_OFF_FILE,
+		OFF_NET = EVENTS_OFF_NET,
+		OFF_DNS = EVENTS_OFF_DNS,
+		OFF_LIMIT = EVENTS_OFF_LIMIT,
+		OFF_ESCAPE = EVENTS_OFF_ESCAPE,
+		OFF_SESSION = 0,
+		OFF_RULE = 0,
+		OFF_AGENT = 0
+	};
+	uint64_t off = 0;
+
+	WIRE_KINDS(FAMILY_OFF)
+	return off;
+}
+
+/* A fresh bucket: ids are used again. */
+static int set_guard(struct capture *c, const struct sandbox_cfg *cfg, struct err *err)
+{
+	struct guard g = { .off = kinds_off(cfg->events_off), .policy = cfg->pressure };
+	uint32_t key = cfg->id % SANDBOXES_MAX;
+
+	if (cfg->pressure > PRESSURE_KILL)
+		return err_set(err, EINVAL, "no such policy for full rings: %u", cfg->pressure);
+	if (bpf_map_update_elem(bpf_map__fd(c->skel->maps.guards), &key, &g, BPF_ANY) < 0)
+		return err_set(err, errno, "guard of the sandbox: %m");
+	return 0;
+}
+
+int capture_resume(struct capture *c)
+{
+	int stopped = bpf_map__fd(c->skel->maps.stopped), tasks = bpf_map__fd(c->skel->maps.tasks);
+	uint32_t key;
+	struct task_state st;
+	uint64_t start;
+	int n = 0;
+
+	while (bpf_map_get_next_key(stopped, NULL, &key) == 0) {
+		auto_close int pidfd = -1;
+
+		if (bpf_map_lookup_elem(stopped, &key, &start) < 0)
+			continue;
+		bpf_map_delete_elem(stopped, &key);
+		pidfd = (int)syscall(SYS_pidfd_open, key, 0);
+		/* The number may be another's by now: only the one that we know of. */
+		if (pidfd < 0 || bpf_map_lookup_elem(tasks, &pidfd, &st) < 0 || st.start != start)
+			continue;
+		if (syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0) == 0)
+			n++;
+	}
+	return n;
+}
+
 static void seed_task(struct capture *c, pid_t pid, const struct task_state *st)
 {
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -151,6 +212,9 @@ int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cf
 	c->watches = all;
 	if (in.flags & SANDBOX_F_WATCH)
 		in.armed = 1;
+	r = set_guard(c, &in, err);
+	if (r < 0)
+		return r;
 	if (bpf_map_update_elem(bpf_map__fd(c->skel->maps.sandboxes), &w.cgid, &in, BPF_NOEXIST) <
 	    0)
 		return err_set(err, errno,

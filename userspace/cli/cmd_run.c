@@ -19,12 +19,16 @@ DEFINE_AUTO(ruleset, ruleset_free)
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
 #define SINKS_MAX	 FANOUT_SINKS_MAX
+#define RING_MIN	 (64 << 10)
+#define RING_MAX	 (256 << 20)
 #define DRAIN_DEFAULT_NS (10 * NSEC_PER_SEC)
 
 struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
 	const char *kafka, *sign, *env_values;
 	struct option_list rules, ro, rw, env, exports, watch_env;
+	const char *on_pressure;
+	uint64_t urgent_ring, bulk_ring;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output;
 };
@@ -77,6 +81,12 @@ static const struct option_def OPTIONS[] = {
 	  "wait at the end for sinks that are behind (default: 10s)" },
 	{ "sign", 0, OPT_STR, AT(sign), "WHEN",
 	  "sign the record with the host's key: auto (if there is one), always, never" },
+	{ "on-pressure", 0, OPT_STR, AT(on_pressure), "WHAT",
+	  "when events come too fast: drop (default, counted), stop the producer, kill" },
+	{ "urgent-ring", 0, OPT_SIZE, AT(urgent_ring), "SIZE",
+	  "kernel buffer for exec, exit and escape events (default: 4M)" },
+	{ "bulk-ring", 0, OPT_SIZE, AT(bulk_ring), "SIZE",
+	  "kernel buffer for file and network events (default: 8M)" },
 	{ "dry-run", 0, OPT_FLAG, AT(dry_run), NULL, "print what would be done, do nothing" },
 	{ "json", 0, OPT_FLAG, AT(json), NULL, "with --dry-run: as JSON" },
 	{ "quiet", 'q', OPT_FLAG, AT(quiet), NULL, "no closing line on stderr" },
@@ -290,6 +300,31 @@ static int parse_sign(const char *text, enum run_sign *ret, struct err *err)
 	return 0;
 }
 
+/* What happens when events come faster than they can be taken, and how much can wait. */
+static int parse_pressure(const struct run_args *a, uint32_t *ret, struct err *err)
+{
+	static const char *const words[] = {
+		[PRESSURE_DROP] = "drop", [PRESSURE_STOP] = "stop", [PRESSURE_KILL] = "kill"
+	};
+	const uint64_t rings[] = { a->urgent_ring, a->bulk_ring };
+
+	for (size_t i = 0; i < ARRAY_SIZE(rings); i++)
+		if (rings[i] &&
+		    (rings[i] < RING_MIN || rings[i] > RING_MAX || rings[i] & (rings[i] - 1)))
+			return err_set(err, EINVAL,
+				       "option '--%s-ring': a power of two from 64K to 256M",
+				       i ? "bulk" : "urgent");
+	for (size_t i = 0; a->on_pressure && i < ARRAY_SIZE(words); i++)
+		if (!strcmp(a->on_pressure, words[i])) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	return a->on_pressure ? err_set(err, EINVAL,
+					"option '--on-pressure': '%s' is not drop, stop or kill",
+					a->on_pressure)
+			      : 0;
+}
+
 /* ---- rules ---- */
 
 /* An action that we cannot carry out must not be taken for one that protects. */
@@ -486,11 +521,14 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 
 static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		  const struct ruleset *rules, struct sinks *sinks, enum run_sign sign,
-		  int result_fd)
+		  uint32_t pressure, int result_fd)
 {
 	const struct run_options opt = {
 		.spec = spec,
 		.sign = sign,
+		.pressure = pressure,
+		.urgent_bytes = a->urgent_ring,
+		.bulk_bytes = a->bulk_ring,
 		.rules = rules,
 		.session_dir = a->session_dir,
 		.sinks = sinks->v,
@@ -539,6 +577,7 @@ int cmd_run(int argc, char **argv)
 	auto_close int result_fd = -1;
 	struct err err = { 0 };
 	enum run_sign sign = RUN_SIGN_IF_KEY;
+	uint32_t pressure = PRESSURE_DROP;
 	int rest;
 
 	if (read_args(&a, &policy, argc, argv, &rest, &err) < 0)
@@ -552,7 +591,7 @@ int cmd_run(int argc, char **argv)
 		return cli_bad_usage("run", &err);
 	}
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
-	    parse_sign(a.sign, &sign, &err) < 0 ||
+	    parse_sign(a.sign, &sign, &err) < 0 || parse_pressure(&a, &pressure, &err) < 0 ||
 	    join_watch_env(&env_values, &a.watch_env, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules) < 0)
@@ -576,5 +615,5 @@ int cmd_run(int argc, char **argv)
 	}
 	a.env_values = env_values.p;
 	warn_of_sinks(&sinks);
-	return run_it(&a, &spec, rules, &sinks, sign, result_fd);
+	return run_it(&a, &spec, rules, &sinks, sign, pressure, result_fd);
 }

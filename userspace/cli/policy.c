@@ -31,6 +31,9 @@ static const struct {
 	{ "watch.env", "watch-env" },
 	{ "rules.files", "rules" },
 	{ "rules.no_default", "no-default-rules" },
+	{ "on_pressure", "on-pressure" },
+	{ "rings.urgent", "urgent-ring" },
+	{ "rings.bulk", "bulk-ring" },
 	{ "evidence.sign", "sign" },
 };
 

@@ -11,6 +11,7 @@ static const char *const limit_names[] = {
 	[WIRE_LIMIT_OUTPUT] = "output", [WIRE_LIMIT_TIMEOUT] = "timeout",
 	[WIRE_LIMIT_IDLE] = "idle",	[WIRE_LIMIT_TTL] = "ttl",
 	[WIRE_LIMIT_NOFILE] = "nofile", [WIRE_LIMIT_FSIZE] = "fsize",
+	[WIRE_LIMIT_EVENTS] = "events",
 };
 
 /* What hitting it means for who hits it. */
@@ -20,6 +21,7 @@ static const char *const limit_effects[] = {
 	[WIRE_LIMIT_OUTPUT] = "cut",	 [WIRE_LIMIT_TIMEOUT] = "killed",
 	[WIRE_LIMIT_IDLE] = "killed",	 [WIRE_LIMIT_TTL] = "killed",
 	[WIRE_LIMIT_NOFILE] = "refused", [WIRE_LIMIT_FSIZE] = "refused",
+	[WIRE_LIMIT_EVENTS] = "stopped",
 };
 
 const char *event_limit_name(uint32_t type)

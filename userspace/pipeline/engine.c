@@ -72,6 +72,8 @@ struct engine {
 	struct checkpoint_source_arg checkpoints;
 	struct sink_watch sinks;
 	uint64_t next_gap_check;
+	uint32_t pressed; /* stops and kills for a full ring that were dealt with */
+	bool pressure_killed;
 	bool finished;
 };
 
@@ -269,6 +271,33 @@ static void check_sinks(struct engine *e)
 		run_status_write(e->opt->status_dirfd, "sinks", (struct str){ json.p, json.n });
 }
 
+/* Producers were stopped or killed because a ring filled up. */
+static void check_pressure(struct engine *e)
+{
+	const struct session_options *so = &e->opt->session;
+	uint32_t now = capture_pressed(e->opt->capture, so->sandbox_id);
+	struct engine_msg msg = { .type = ENGINE_RESUME };
+	struct action_report report;
+	auto_buf struct buf rec = { 0 };
+	struct limit_hit hit = {
+		.type = WIRE_LIMIT_EVENTS,
+		.count = now - e->pressed,
+		.killed = e->opt->pressure == PRESSURE_KILL,
+	};
+
+	if (now == e->pressed)
+		return;
+	e->pressed = now;
+	if (record_limit(&rec, so->sandbox_id, &hit) == 0)
+		pipeline_feed(e->pipeline, rec.p, rec.n);
+	if (hit.killed) {
+		e->pressure_killed = true;
+		action_kill_sandbox(&so->target, 250, &report);
+	} else if (e->fd >= 0) {
+		send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL);
+	}
+}
+
 static void fill_result(struct engine *e, const struct outcome *o, struct engine_result *ret)
 {
 	struct session_stats stats = { 0 };
@@ -334,7 +363,9 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	capture_drain(e->opt->capture, true, feed, e, &held);
 	check_gaps(e, true);
 	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
-	o = outcome_of(facts, stats.verdict);
+	o = outcome_of(facts, e->pressure_killed && stats.verdict == SESSION_UNDECIDED
+				      ? SESSION_KILLED_FOR_EVENTS
+				      : stats.verdict);
 	if (record_session_stop(&rec, &e->opt->record, facts, &o) == 0)
 		pipeline_feed(e->pipeline, rec.p, rec.n);
 	fill_result(e, &o, &msg.result);
@@ -437,6 +468,7 @@ static void loop(struct engine *e)
 			got += capture_drain(e->opt->capture, false, feed, e, &held);
 		pipeline_end_turn(e->pipeline);
 		check_gaps(e, false);
+		check_pressure(e);
 		check_sinks(e);
 		deadline = journal_deadline(e->journal);
 		if (deadline && deadline <= clock_ns(CLOCK_MONOTONIC))
@@ -573,6 +605,14 @@ int engine_send_record(int fd, const void *rec, size_t len)
 	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+bool engine_wants_resume(int fd)
+{
+	struct engine_msg msg;
+
+	return recv(fd, &msg, sizeof(msg), MSG_DONTWAIT) == (ssize_t)sizeof(msg) &&
+	       msg.type == ENGINE_RESUME;
+}
+
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
 		  struct err *err)
 {
@@ -584,7 +624,8 @@ int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engin
 	send(fd, &msg, sizeof(msg), MSG_NOSIGNAL);
 	do {
 		n = recv(fd, &msg, sizeof(msg), 0);
-	} while (n < 0 && errno == EINTR);
+	} while ((n < 0 && errno == EINTR) ||
+		 (n == (ssize_t)sizeof(msg) && msg.type == ENGINE_RESUME));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)

@@ -23,7 +23,8 @@ struct engine_options {
 	int status_dirfd; /* run_status.h; -1 = none */
 	struct exporter_config *sinks;
 	size_t sinks_n;
-	int drain_ms; /* longest wait for the sinks at the end */
+	uint32_t pressure; /* enum pressure_policy */
+	int drain_ms;	   /* longest wait for the sinks at the end */
 	uid_t uid;
 	gid_t gid;
 };
@@ -36,6 +37,7 @@ enum engine_msg_type {
 	ENGINE_DONE,	  /* to root: result */
 	ENGINE_SIGN, /* to root, once, before READY: have the host key sign the record's beginning */
 	ENGINE_SIGNED, /* to engine: the signature */
+	ENGINE_RESUME, /* to root: the rings were drained, who was stopped for them may go on */
 };
 
 struct engine_result {
@@ -75,6 +77,8 @@ struct engine_msg {
 int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, struct err *err);
 /* A wire record from the root part (time limit and the like). -EMSGSIZE beyond ENGINE_RECORD_MAX. */
 int engine_send_record(int fd, const void *rec, size_t len);
+/* Takes what the engine says while the sandbox runs: does it ask that stopped processes go on? */
+bool engine_wants_resume(int fd);
 /* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
 		  struct err *err);

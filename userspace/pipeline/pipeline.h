@@ -32,7 +32,12 @@ struct session_options {
 };
 
 /* Why a session ended, as far as the pipeline decided it. */
-enum session_verdict { SESSION_UNDECIDED, SESSION_KILLED_BY_RULE, SESSION_OOM };
+enum session_verdict {
+	SESSION_UNDECIDED,
+	SESSION_KILLED_BY_RULE,
+	SESSION_OOM,
+	SESSION_KILLED_FOR_EVENTS, /* more than the rings could take, and the policy is to kill */
+};
 
 struct session_stats {
 	uint64_t events, alerts, actions, gaps /* events lost */, gap_events;

@@ -267,7 +267,7 @@ static void read_resolvers(struct run *run)
 
 static int watch_sandbox(struct run *run, struct err *err)
 {
-	struct sandbox_cfg cfg = { .id = SANDBOX_ID };
+	struct sandbox_cfg cfg = { .id = SANDBOX_ID, .pressure = run->opt->pressure };
 	int r;
 
 	if (run->opt->rules)
@@ -292,6 +292,7 @@ static int start_engine(struct run *run, struct err *err)
 		.status_dirfd = run->status_fd,
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
+		.pressure = run->opt->pressure,
 		.drain_ms = run->opt->drain_ms,
 		.uid = run->uid,
 		.gid = run->gid,
@@ -361,7 +362,11 @@ static int prepare(struct run *run, struct err *err)
 	r = block_signals(run, err);
 	if (r < 0)
 		return r;
-	r = capture_open(&run->capture, &(struct capture_options){ .quiet_libbpf = true }, err);
+	r = capture_open(&run->capture,
+			 &(struct capture_options){ .quiet_libbpf = true,
+						    .urgent_bytes = run->opt->urgent_bytes,
+						    .bulk_bytes = run->opt->bulk_bytes },
+			 err);
 	if (r < 0)
 		return r;
 	collect_degraded(run);
@@ -462,7 +467,7 @@ static void wait_for_end(struct run *run)
 	struct pollfd fds[4 + LIMITS_FDS] = {
 		{ .fd = sandbox_fd(run->sandbox), .events = POLLIN },
 		{ .fd = run->signal_fd, .events = POLLIN },
-		{ .fd = run->engine_fd, .events = 0 }, /* POLLHUP only */
+		{ .fd = run->engine_fd, .events = POLLIN },
 		{ .fd = run->relay ? relay_fd(run->relay) : -1, .events = POLLIN },
 	};
 
@@ -495,6 +500,8 @@ static void wait_for_end(struct run *run)
 			forward_signals(run);
 		if (fds[0].revents && sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING)
 			return;
+		if (fds[2].revents && engine_wants_resume(run->engine_fd))
+			capture_resume(run->capture);
 		if (fds[2].revents & (POLLHUP | POLLERR)) {
 			run->result->facts.internal = true;
 			return;

@@ -25,6 +25,8 @@ struct run_options {
 	struct exporter_config *sinks;
 	size_t sinks_n;
 	int drain_ms;
+	uint32_t pressure;		 /* enum pressure_policy */
+	size_t urgent_bytes, bulk_bytes; /* of the rings; 0 = default */
 	enum run_sign sign;
 	uint64_t output_max; /* bytes of stdout and of stderr each that are passed on; 0 = all */
 	bool output_kill;    /* more than that ends the sandbox */

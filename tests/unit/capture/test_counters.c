@@ -31,7 +31,7 @@ static int setup(void **state)
 
 static void drop(size_t row, uint32_t sandbox, uint16_t kind, uint64_t count, uint64_t ts)
 {
-	shared.drops[row].key = drop_key(sandbox, kind);
+	shared.drops[row].key = drop_key(sandbox, DROP_FULL | kind);
 	shared.drops[row].count += count;
 	if (!shared.drops[row].first_ts)
 		shared.drops[row].first_ts = ts;

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses: a flood costs only who makes it, what is lost is told, and with another policy nothing is lost."""
+
+import json
+import os
+import unittest
+
+from probes import *
+
+EACH = 200  # rounds of the quiet one
+
+
+class Pair(Probes):
+    def pair(self, *options, flood, quiet="ordfe %d 1000" % EACH):
+        done = cmd(helper("loss_pair"), *options, "--", helper("flood"), *flood.split(), "--", helper("flood"),
+                   *quiet.split(), cwd=self.tmp)
+        self.assertCode(done, 0)
+        result = json.loads(done.out)
+        self.assertEqual(result["out_of_order"], 0, "records must come out in order of time")
+        self.assertEqual(result["0"]["gaps"], [], "losses that belong to nobody")
+        return result, result["1"], result["2"]
+
+    def assertWhole(self, r, each):
+        """All records of the quiet sandbox came, and nothing was lost."""
+        want = {"file.open": each, "file.rename": 2 * each, "file.delete": each, "fork": each, "exit": each + 1,
+                "exec": 1, "escape": each}
+        self.assertEqual({k: r.get(k, 0) for k in want}, want)
+        self.assertEqual((r["gaps"], r["status"]), ([], 0))
+
+    def test_a_flood_costs_the_other_sandbox_nothing(self):
+        # The reader comes late: only at nine tenths of a ring.
+        _, flood, quiet = self.pair("--drain-at", "90", "--bulk", "0x100000", "--urgent", "0x100000",
+                                    flood="oe 20000")
+        self.assertWhole(quiet, EACH)
+        gaps = {g["kind"]: g for g in flood["gaps"]}
+        self.assertEqual(flood["status"], 0)
+        for kind in ("file.open", "escape"):
+            self.assertEqual(flood[kind] + gaps[kind]["count"], 20000, "every loss is counted, by kind")
+            self.assertTrue(gaps[kind]["rate"])
+            self.assertGreater(gaps[kind]["span"], 0)
+
+    def test_every_kind_at_once(self):
+        n = 600
+        _, flood, quiet = self.pair("--drain-at", "80", "--bulk", "0x100000", "--urgent", "0x100000",
+                                    flood="ocrsmdfxen %d" % n, quiet="ordfe 50 2000")
+        self.assertWhole(quiet, 50)
+        want = {"file.open": n, "file.rename": 2 * n, "file.delete": 3 * n, "file.link": n, "file.attr": n,
+                "file.mkdir": n, "fork": 2 * n, "exec": n + 1, "escape": n, "net.connect": n}
+        lost = {}
+        for g in flood["gaps"]:
+            lost[g["kind"]] = lost.get(g["kind"], 0) + g["count"]
+        for kind, count in want.items():
+            self.assertGreaterEqual(flood.get(kind, 0) + lost.get(kind, 0), count, kind)
+
+    def test_bulk_does_not_starve_urgent(self):
+        # The reader takes nothing before the bulk ring is full to the brim.
+        _, flood, quiet = self.pair("--drain-at", "101", "--bulk", "0x10000", flood="or 3000",
+                                    quiet="fe 200 0")
+        self.assertTrue(flood["gaps"])
+        self.assertLessEqual({g["kind"] for g in flood["gaps"]}, {"file.open", "file.rename", "file.delete"})
+        self.assertEqual((quiet["fork"], quiet["exit"], quiet["escape"]), (200, 201, 200))
+        self.assertEqual(quiet["gaps"], [])
+
+    def test_stopped_producers_lose_nothing(self):
+        # The reader takes something only when a producer was stopped.
+        result, flood, quiet = self.pair("--drain-at", "101", "--policy", "stop", "--bulk", "0x40000", "--urgent",
+                                         "0x40000", flood="orcsmdone 1000")
+        self.assertWhole(quiet, EACH)
+        self.assertEqual((flood["gaps"], flood["status"]), ([], 0))
+        self.assertEqual([flood[k] for k in ("file.open", "file.rename", "file.link", "file.attr", "escape",
+                                             "net.connect")], [2000, 2000, 1000, 1000, 1000, 1000])
+        self.assertGreater(flood["pressed"], 1)
+        self.assertGreaterEqual(result["resumed"], flood["pressed"] - 1)
+
+    def test_killed_producers_end(self):
+        _, flood, quiet = self.pair("--drain-at", "101", "--policy", "kill", "--bulk", "0x40000", flood="or 20000",
+                                    quiet="fe 20 1000")
+        self.assertEqual(flood["status"], 9)
+        self.assertLess(flood["file.open"], 20000)
+        self.assertEqual(flood["gaps"], [])
+        self.assertEqual((quiet["status"], quiet["gaps"]), (0, []))
+
+
+class Policy(TestCase):
+    """The same through `warder run`."""
+
+    def setUp(self):
+        need_root()
+        super().setUp()
+        self.options = ("--no-default-rules", "--urgent-ring", "64K", "--bulk-ring", "64K", "--ro",
+                        os.path.dirname(helper("flood")) + ":/h")
+
+    def test_stop_keeps_every_event(self):
+        s = self.session("/h/flood", "orcmdfe", "1500", options=(*self.options, "--on-pressure", "stop"))
+        self.assertCode(s, 0)
+        self.assertEqual(s.result["gaps"], 0)
+        self.assertEqual(len(s.kinds("file.open")), 1500)
+        self.assertEqual(len(s.kinds("file.rename")), 3000)
+        self.assertEqual(len(s.kinds("exit")), 1501)
+        self.assertEqual(len([e for e in s.kinds("escape") if field(e, "escape.type") == "setns"]), 1500)
+        self.assertContiguous(s.events)
+        self.assertIntact(s)
+
+    def test_kill_ends_the_sandbox_and_says_why(self):
+        policy = self.path("p.yaml", "on_pressure: kill\nrings: { urgent: 64K, bulk: 64K }\n")
+        s = self.session("/bin/sh", "-c", "/h/flood or 1000000 & sleep 1000",
+                         options=("--no-default-rules", "--policy", policy, *self.options[5:]))
+        self.assertCode(s, 137)
+        self.assertEqual(s.result["reason"], "event_limit")
+        limit = s.kinds("limit", limit__type="events")
+        self.assertEqual([field(e, "limit.effect") for e in limit], ["killed"])
+        self.assertIntact(s)
+
+    def test_bad_words(self):
+        self.assertCode(self.warder("run", "--on-pressure", "panic", "true"), 125)
+        self.assertCode(self.warder("run", "--bulk-ring", "100000", "true"), 125)
+
+
+class Off(Probes):
+    def test_families_that_are_not_wanted(self):
+        d = self.script("""
+open("x", "w")
+os.system("true")
+sc(308, -1, 0)
+""", options=("--off", "0x2"))
+        self.assertEqual(d.kinds("file.open"), [])
+        self.assertTrue(d.kinds("exec") and d.kinds("fork") and d.escapes("setns"))
+        d = self.script("""
+open("x", "w")
+os.system("true")
+sc(308, -1, 0)
+""", options=("--off", "0x21"))
+        self.assertEqual(d.kinds("exec", "fork", "exit", "escape", "signal"), [])
+        self.assertTrue(d.kinds("file.open"))
+        self.assertEqual(d.gaps, [])
+        for where, seqs in sequences(d.records).items():
+            self.assertEqual(sorted(seqs), list(range(1, len(seqs) + 1)), where)
+
+
+if __name__ == "__main__":
+    unittest.main()
