@@ -118,7 +118,7 @@ char *put_command(struct json_writer *w, char *d, const struct str *v, size_t n)
 #define LAYOUT_KINDS_MAX 64
 
 struct layout_cache {
-	const struct layout *_Atomic layouts[LAYOUT_KINDS_MAX];
+	const struct layout *layouts[LAYOUT_KINDS_MAX]; /* by __atomic_* */
 };
 
 /* The layout for the event's kind; `make` fills a new one. NULL without memory, or for a mistake in the tables
