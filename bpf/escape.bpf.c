@@ -3,6 +3,7 @@
  * its result, so those that seccomp denied are told too. With the type's bit in
  * sandbox_cfg.kill_escape the payload gets SIGKILL here and never returns to user space. */
 #include "bpf/lib/cred.bpf.h"
+#include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
@@ -118,6 +119,28 @@ static __always_inline void tell_mount(struct scratch *s, struct task_state *st,
 	}
 }
 
+/* A file too, of whatever sort. */
+static __always_inline void send_mknod(struct scratch *s, struct task_state *st,
+				       const struct call *c, __u32 nr, bool compat, long ret)
+{
+	struct wire_file *r = rec_begin(s, struct wire_file);
+	__u32 at = c->path & 7, set;
+
+	header(&r->h, st, WIRE_FILE_MKNOD);
+	if (compat)
+		r->h.flags |= WIRE_F_COMPAT;
+	r->h.nr = nr;
+	r->h.ret = ret;
+	r->fd = -1;
+	r->mode = s->args[(at + 1) & 7];
+	r->size = s->args[(at + 2) & 7];
+	rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], s->args[at], &r->base, &r->path);
+	set = enforce_set_of(st);
+	if (set)
+		enforce_mark(&r->h, enforce_task(set, WIRE_FILE_MKNOD), false);
+	emit_scratch(s, WIRE_RING_BULK);
+}
+
 SYSCALL_END(sys_escape)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -144,6 +167,8 @@ SYSCALL_END(sys_escape)
 	if (!is_harmless(call, c.nr, s->args, ret))
 		send_call(s, t, st, c.nr, call->what, c.compat, ret, call);
 	tell_mount(s, st, c.nr, c.compat, ret);
+	if (call->what == WIRE_ESCAPE_MKNOD && st->role == ROLE_PAYLOAD && is_told(ret))
+		send_mknod(s, st, call, c.nr, c.compat, ret);
 	pressure(st);
 	scratch_put(s);
 	return 0;

@@ -7,6 +7,7 @@
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/watched.bpf.h"
+#include "bpf/lib/writes.bpf.h"
 #include "bpf/lib/object.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
@@ -32,20 +33,6 @@ static __always_inline void file_ids(struct wire_file *r, struct file *f)
 	r->mode = BPF_CORE_READ(inode, i_mode);
 	if (!BPF_CORE_READ(inode, i_nlink))
 		r->h.flags |= WIRE_F_DELETED;
-}
-
-static __always_inline bool is_relative(struct scratch *s, struct wire_str path)
-{
-	return path.len && s->rec[path.off & 0x3fff] != '/';
-}
-
-/* Names that a caller gave: absolute, or with the directory they start from. */
-static __always_inline void rec_name(struct scratch *s, int dirfd, __u64 uptr,
-				     struct wire_str *base, struct wire_str *path)
-{
-	*path = rec_user_str(s, uptr);
-	if (is_relative(s, *path))
-		*base = unpack(rec_base_packed(s, dirfd));
 }
 
 static __always_inline __u32 open_flags(const __u64 *args, __u32 nr)
@@ -120,6 +107,9 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 	struct wire_file *r;
 	__u32 set;
 
+	s->open.id = 0;
+	if (f && BPF_CORE_READ(f, f_mode) & FMODE_WRITE)
+		write_open(s, st, (__u64)f, s->open.ret);
 	r = rec_begin(s, struct wire_file);
 	header(&r->h, st, WIRE_FILE_OPEN);
 	if (compat)
@@ -128,7 +118,11 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 	r->h.ret = s->open.ret;
 	r->open_flags = s->open.how;
 	r->fd = s->open.ret;
+	r->id = s->open.id;
 	if (f) {
+		/* Somebody else can have put another file there since. */
+		if (BPF_CORE_READ(bpf_get_current_task_btf(), files, count.counter) > 1)
+			r->h.flags |= WIRE_F_TOCTOU;
 		file_ids(r, f);
 		r->path = rec_file_path(s, f);
 		if (s->open.writes && !s->open.steers)

@@ -5,6 +5,7 @@
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 #include "bpf/lib/miss.bpf.h"
+#include "bpf/lib/writes.bpf.h"
 
 #define ARGS_INLINE	  8192
 #define ENV_INLINE	  3072
@@ -22,7 +23,8 @@ struct args_ctx {
 	struct scratch *s;
 };
 
-/* One piece of argv or environment. The record's header was made before the loop. */
+/* One piece of argv or environment. The record's header was made before the loop. Where it stands lies in
+ * the map value: numbers on the stack would be followed range by range. */
 static long args_step(__u32 i, struct args_ctx *x)
 {
 	struct scratch *s = x->s;
@@ -311,6 +313,8 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 		no_scratch(st, WIRE_EXEC);
 		return 0;
 	}
+	if (writes_any(p, st)) /* what O_CLOEXEC closed */
+		writes_sweep(s, st, 0, ~0u, false);
 	miss_found(s, st, (__u64)BPF_CORE_READ(bprm, filename));
 	send_exec(s, p, st, bprm);
 	pressure(st);
@@ -340,6 +344,21 @@ SYSCALL_END(sys_exec)
 	return 0;
 }
 
+static __always_inline void writes_end(struct task_struct *p, struct task_state *st)
+{
+	struct scratch *s;
+
+	if (!writes_any(p, st))
+		return;
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_FILE_WRITE);
+		return;
+	}
+	writes_sweep(s, st, 0, ~0u, true);
+	scratch_put(s);
+}
+
 /* Every thread's end; the record is for the last one of a process. Two threads that end together
  * can both see nobody left, so the leader's state remembers that it was told. */
 SEC("tp_btf/sched_process_exit")
@@ -360,6 +379,7 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	if (of && __sync_fetch_and_or(&of->flags, TASK_EXIT_TOLD) & TASK_EXIT_TOLD)
 		return 0;
 	miss_end(st);
+	writes_end(p, st);
 	header(&r.h, st, WIRE_EXIT);
 	if (BPF_CORE_READ(sig, flags) & SIGNAL_GROUP_EXIT)
 		r.status = BPF_CORE_READ(sig, group_exit_code);

@@ -6,6 +6,7 @@
  * that the kernel has is loaded. */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/watched.bpf.h"
+#include "bpf/lib/writes.bpf.h"
 
 #define O_ACCMODE   00000003
 #define O_CREAT	    00000100
@@ -94,6 +95,79 @@ static __always_inline void uring_rename(struct scratch *s, struct task_state *s
 	emit_scratch(s, WIRE_RING_BULK);
 }
 
+/* Hard and symbolic; of the latter the old path is a text. */
+static __always_inline void uring_link(struct scratch *s, struct task_state *st, void *cmd,
+				       __u32 op)
+{
+	struct wire_file *r = uring_begin(s, st, WIRE_FILE_LINK);
+	struct io_link *u = cmd;
+
+	r->op = op;
+	r->path = uring_name(s, u, newpath, BPF_CORE_READ(u, new_dfd), &r->base);
+	r->path2 = uring_name(s, u, oldpath, BPF_CORE_READ(u, old_dfd), &r->base2);
+	if (op == 2)
+		r->base2.len = 0;
+	emit_scratch(s, WIRE_RING_BULK);
+}
+
+/* Attributes of an open file; its number is the request's until it is done. */
+static __always_inline void uring_attr(struct scratch *s, struct task_state *st,
+				       struct io_kiocb *req, void *cmd, bool length)
+{
+	struct wire_file *r = uring_begin(s, st, WIRE_FILE_ATTR);
+	struct io_ftrunc *tr = cmd;
+	struct io_xattr *xa = cmd;
+	struct inode *inode;
+	struct file *f;
+
+	r->op = length ? 4 : 3;
+	r->fd = BPF_CORE_READ(req, cqe.fd);
+	f = fd_file(bpf_get_current_task_btf(), r->fd);
+	if (f) {
+		inode = BPF_CORE_READ(f, f_inode);
+		r->ino = BPF_CORE_READ(inode, i_ino);
+		r->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+		r->mode = BPF_CORE_READ(inode, i_mode);
+		r->path = rec_file_path(s, f);
+	}
+	if (length && bpf_core_field_exists(tr->len))
+		r->size = BPF_CORE_READ(tr, len);
+	if (!length && bpf_core_field_exists(xa->ctx.kname))
+		r->path2 = rec_kernel_str(s, BPF_CORE_READ(xa, ctx.kname), 256);
+	emit_scratch(s, WIRE_RING_BULK);
+}
+
+static __always_inline void uring_setxattr(struct scratch *s, struct task_state *st, void *cmd)
+{
+	struct wire_file *r = uring_begin(s, st, WIRE_FILE_ATTR);
+	struct io_xattr *xa = cmd;
+
+	r->op = 3;
+	r->path = uring_name(s, xa, filename, AT_FDCWD, &r->base);
+	if (bpf_core_field_exists(xa->ctx.kname))
+		r->path2 = rec_kernel_str(s, BPF_CORE_READ(xa, ctx.kname), 256);
+	emit_scratch(s, WIRE_RING_BULK);
+}
+
+/* Numbers of the interface (include/uapi/linux/io_uring.h); older kernels' types do not have them all. */
+enum {
+	UR_WRITEV = 2,
+	OP_WRITE_FIXED = 5,
+	UR_OPENAT = 18,
+	UR_CLOSE = 19,
+	UR_WRITE = 23,
+	UR_OPENAT2 = 28,
+	UR_SPLICE = 30,
+	UR_RENAMEAT = 35,
+	UR_UNLINKAT = 36,
+	UR_MKDIRAT = 37,
+	UR_SYMLINKAT = 38,
+	UR_LINKAT = 39,
+	UR_FSETXATTR = 41,
+	UR_SETXATTR = 42,
+	UR_FTRUNCATE = 55,
+};
+
 static __always_inline int submitted(struct io_kiocb *req)
 {
 	struct task_state *st = task_state(bpf_get_current_task_btf());
@@ -103,20 +177,26 @@ static __always_inline int submitted(struct io_kiocb *req)
 
 	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
-	if (op != IORING_OP_OPENAT && op != IORING_OP_OPENAT2 && op != IORING_OP_UNLINKAT &&
-	    op != IORING_OP_RENAMEAT && op != IORING_OP_MKDIRAT)
+	if (op != UR_OPENAT && op != UR_OPENAT2 && op != UR_FTRUNCATE &&
+	    (op < UR_RENAMEAT || op > UR_SETXATTR || op == UR_LINKAT + 1))
 		return 0;
 	s = scratch_get();
 	if (!s) {
 		no_scratch(st, WIRE_FILE_OPEN);
 		return 0;
 	}
-	if (op == IORING_OP_UNLINKAT)
+	if (op == UR_UNLINKAT)
 		uring_unlink(s, st, cmd);
-	else if (op == IORING_OP_RENAMEAT)
+	else if (op == UR_RENAMEAT)
 		uring_rename(s, st, cmd);
-	else if (op == IORING_OP_MKDIRAT)
+	else if (op == UR_MKDIRAT)
 		uring_mkdir(s, st, cmd);
+	else if (op == UR_SYMLINKAT || op == UR_LINKAT)
+		uring_link(s, st, cmd, op == UR_LINKAT ? 1 : 2);
+	else if (op == UR_FTRUNCATE || op == UR_FSETXATTR)
+		uring_attr(s, st, req, cmd, op == UR_FTRUNCATE);
+	else if (op == UR_SETXATTR)
+		uring_setxattr(s, st, cmd);
 	else
 		uring_open(s, st, cmd);
 	pressure(st);
@@ -135,4 +215,82 @@ SEC("tp_btf/io_uring_submit_sqe")
 int BPF_PROG(on_uring_sqe, struct io_kiocb *req)
 {
 	return submitted(req);
+}
+
+struct find_ctx {
+	__u64 file;
+	__u32 max;
+	__s32 fd;
+};
+
+static long find_step(__u32 i, struct find_ctx *x)
+{
+	if (i >= x->max)
+		return 1;
+	if ((__u64)fd_file(bpf_get_current_task_btf(), i) != x->file)
+		return 0;
+	x->fd = i;
+	return 1;
+}
+
+/* The request no longer knows its descriptor when it is done (and a registered file need not have
+ * one): searched for. */
+static __always_inline int fd_of(struct task_struct *t, __u64 file)
+{
+	struct find_ctx x = { .file = file, .fd = -1 };
+
+	x.max = BPF_CORE_READ(t, files, fdt, max_fds);
+	bpf_loop(1024, find_step, &x, 0);
+	return x.fd;
+}
+
+/* A request is done, in its task or in a worker of the same process. Of writes the bytes count, of
+ * closes the descriptor. */
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(on_uring_done, void *ring, void *request)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_state(t);
+	struct io_kiocb *req = request;
+	struct write_state w = {};
+	struct io_close *cl;
+	struct scratch *s;
+	struct file *f;
+	__u8 op = 0;
+	int res, fd;
+
+	if (!st || st->role != ROLE_PAYLOAD || !req)
+		return 0;
+	bpf_core_read(&op, sizeof(op), &req->opcode);
+	res = BPF_CORE_READ(req, cqe.res);
+	if (op == UR_CLOSE) {
+		cl = (void *)req + bpf_core_field_offset(struct io_kiocb, cmd);
+		write_closed(st, BPF_CORE_READ(cl, fd), -1);
+		return 0;
+	}
+	if (res <= 0 ||
+	    (op != UR_WRITE && op != UR_WRITEV && op != OP_WRITE_FIXED && op != UR_SPLICE))
+		return 0;
+	f = BPF_CORE_READ(req, file);
+	if (!f)
+		return 0;
+	fd = fd_of(t, (__u64)f);
+	if (fd >= 0) {
+		written(st, fd, res, WIRE_NR_NONE | WRITE_URING);
+		return 0;
+	}
+	/* A registered file without a descriptor: each write by itself. */
+	if (!write_fill(&w, f))
+		return 0;
+	w.bytes = res;
+	w.count = 1;
+	w.first_ts = bpf_ktime_get_boot_ns();
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_FILE_WRITE);
+		return 0;
+	}
+	WRITE_TELL(s, st, &w, (__u64)f, -1, WIRE_NR_NONE | WRITE_URING);
+	scratch_put(s);
+	return 0;
 }

@@ -9,6 +9,7 @@
  * nr32   its number by int 0x80; the arguments have the same order there
  * slot   the handler's program: enum slot without SLOT_
  * what   FILE, NET: kind of event; ESCAPE: its type; both without WIRE_
+ *        (MKNOD: FILE_MKNOD besides)
  * op     FILE_ATTR: 1 chmod 2 chown 3 setxattr 4 truncate; FILE_LINK: 1 hard 2 symbolic
  * dir, path, dir2, path2   argument numbers, -1 = none. FILE: the descriptor that `path` is relative to
  *                          (alone: the file itself). ESCAPE: path, path2 are the strings worth telling. */
@@ -32,6 +33,24 @@ CALL(open, 2, 5, OPEN, FILE_OPEN, 0, -1, 0, -1, -1)
 CALL(creat, 85, 8, OPEN, FILE_OPEN, 0, -1, 0, -1, -1)
 CALL(openat, 257, 295, OPEN, FILE_OPEN, 0, 0, 1, -1, -1)
 CALL(openat2, 437, 437, OPEN, FILE_OPEN, 0, 0, 1, -1, -1)
+
+/* bytes written; dir is the argument that has the descriptor */
+CALL(write, 1, 4, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(pwrite64, 18, 181, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(writev, 20, 146, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(pwritev, 296, 334, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(pwritev2, 328, 379, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(sendfile64, 40, 239, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(splice, 275, 313, WRITE, FILE_WRITE, 0, 2, -1, -1, -1)
+CALL(copy_file_range, 326, 377, WRITE, FILE_WRITE, 0, 2, -1, -1, -1)
+
+/* descriptors closed: op 1 one that is given, 2 all in between */
+CALL(close, 3, 6, CLOSE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(dup2, 33, 63, CLOSE, FILE_WRITE, 1, 0, -1, -1, -1)
+CALL(dup3, 292, 330, CLOSE, FILE_WRITE, 1, 0, -1, -1, -1)
+CALL(close_range, 436, 436, CLOSE, FILE_WRITE, 2, 0, -1, -1, -1)
+
+CALL(mmap, 9, 192, MMAP, FILE_MMAP, 0, 4, -1, -1, -1)
 
 /* names; of links, path is the new one and path2 what it leads to */
 CALL(rename, 82, 38, FILE, FILE_RENAME, 0, -1, 0, -1, 1)
@@ -59,6 +78,7 @@ CALL(fchownat, 260, 298, FILE, FILE_ATTR, 2, 0, 1, -1, -1)
 CALL(setxattr, 188, 226, FILE, FILE_ATTR, 3, -1, 0, -1, 1)
 CALL(lsetxattr, 189, 227, FILE, FILE_ATTR, 3, -1, 0, -1, 1)
 CALL(fsetxattr, 190, 228, FILE, FILE_ATTR, 3, 0, -1, -1, 1)
+CALL(setxattrat, 463, 463, FILE, FILE_ATTR, 3, 0, 1, -1, 3)
 CALL(truncate, 76, 92, FILE, FILE_ATTR, 4, -1, 0, -1, -1)
 CALL(ftruncate, 77, 93, FILE, FILE_ATTR, 4, 0, -1, -1, -1)
 
@@ -116,7 +136,7 @@ CALL(adjtimex, 159, 124, ESCAPE, ESCAPE_TIME, 0, -1, -1, -1, -1)
 CALL(clock_adjtime, 305, 405, ESCAPE, ESCAPE_TIME, 0, -1, -1, -1, -1)
 CALL(fanotify_init, 300, 338, ESCAPE, ESCAPE_FANOTIFY, 0, -1, -1, -1, -1)
 CALL(mknod, 133, 14, ESCAPE, ESCAPE_MKNOD, 0, -1, 0, -1, -1)
-CALL(mknodat, 259, 297, ESCAPE, ESCAPE_MKNOD, 0, -1, 1, -1, -1)
+CALL(mknodat, 259, 297, ESCAPE, ESCAPE_MKNOD, 0, 0, 1, -1, -1)
 CALL(syslog, 103, 103, ESCAPE, ESCAPE_SYSLOG, 0, -1, -1, -1, -1)
 CALL(quotactl, 179, 131, ESCAPE, ESCAPE_QUOTA, 0, -1, 1, -1, -1)
 CALL(quotactl_fd, 443, 443, ESCAPE, ESCAPE_QUOTA, 0, -1, -1, -1, -1)
@@ -128,6 +148,7 @@ CALL(ioperm, 173, 101, ESCAPE, ESCAPE_IOPORT, 0, -1, -1, -1, -1)
 CALL32(chown16, 182, 92)
 CALL32(lchown16, 16, 94)
 CALL32(fchown16, 95, 93)
+CALL32(ia32_sendfile, 187, 40)
 CALL32(ia32_truncate64, 193, 76)
 CALL32(ia32_ftruncate64, 194, 77)
 CALL32(clock_settime32, 264, 227)

@@ -42,7 +42,8 @@ enum task_role {
 #define TASK_SAW_FOREIGN  0x1 /* foreign_abi was told */
 #define TASK_KILL_PENDING 0x2 /* to be killed at its own next return to user space */
 #define TASK_EXIT_TOLD	  0x4
-#define TASK_LEFT	  0x8 /* cgroup_leave was told */
+#define TASK_LEFT	  0x8  /* cgroup_leave was told */
+#define TASK_WRITES	  0x10 /* at a process's leader: it has descriptors in `writes` */
 
 /* Namespaces, as a mask of their CLONE_NEW* flags in args[0] of ns_change. */
 #define NS_LIST(X)            \
@@ -75,7 +76,7 @@ struct task_state {
 	__u32 uids[3];	/* real, effective, saved then */
 	__u32 pad;
 	/* Where it is, as last looked at; 0 = not yet. */
-	__u64 nsproxy; /* struct nsproxy * */
+	__u64 nsproxy;	      /* struct nsproxy * */
 	__u64 root_mnt, root; /* struct vfsmount *, struct dentry * */
 	__u64 root_ino;
 	__u32 ns[NS_KINDS]; /* inode numbers, in the order of enum ns_kind */

@@ -25,6 +25,8 @@
 	X(14, FILE_LINK, "file.link", FILE)                  \
 	X(15, FILE_ATTR, "file.attr", FILE)                  \
 	X(16, FILE_MKDIR, "file.mkdir", FILE)                \
+	X(17, FILE_MKNOD, "file.mknod", FILE)                \
+	X(18, FILE_MMAP, "file.mmap", FILE)                  \
 	X(20, MOUNT, "mount", FILE)                          \
 	X(30, NET_CONNECT, "net.connect", NET)               \
 	X(31, NET_LISTEN, "net.listen", NET)                 \
@@ -282,18 +284,29 @@ struct wire_exit {
 struct wire_file {
 	struct wire_hdr h;
 	__u64 ino;
-	__u64 size; /* FILE_WRITE: bytes written since open */
+	__u64 size; /* FILE_WRITE: bytes so far; truncate, FILE_MMAP: length; FILE_MKNOD: dev_t as given */
+	/* FILE_OPEN, FILE_WRITE: number of the open file, unique per boot, 0 = none. A FILE_WRITE without
+	 * a path is about the file of the FILE_OPEN with this id. */
+	__u64 id;
+	__u64 first_ts; /* FILE_WRITE: time of the first write, CLOCK_BOOTTIME ns */
 	__u32 dev;
 	__u32 mode; /* st_mode of the object, or the mode asked for */
 	__u32 open_flags;
 	__s32 fd;
-	__u32 op; /* FILE_ATTR: 1 chmod 2 chown 3 setxattr 4 truncate; FILE_LINK: 1 hard 2 symlink */
+	/* FILE_ATTR: 1 chmod 2 chown 3 setxattr 4 truncate; FILE_LINK: 1 hard 2 symlink; FILE_WRITE: enum
+	 * wire_write_op; FILE_MMAP: PROT_* */
+	__u32 op;
 	__u32 uid, gid;
 	struct wire_str base;
 	struct wire_str path;
 	struct wire_str base2;
 	struct wire_str path2;
-	__u32 pad;
+	__u32 count; /* FILE_WRITE: writes so far */
+};
+
+enum wire_write_op {
+	WIRE_WRITE_FIRST = 1, /* the file is still open */
+	WIRE_WRITE_TOTAL      /* this descriptor of this process is closed */
 };
 
 /* NET_*. Addresses in network order, IPv4 in the first 4 bytes (v4-mapped ones are unmapped by the

@@ -18,7 +18,10 @@ enum slot {
 	SLOT_ESCAPE,
 	SLOT_FOREIGN,
 	SLOT_EXEC,
-	SLOT_LIMIT
+	SLOT_LIMIT,
+	SLOT_WRITE,
+	SLOT_CLOSE,
+	SLOT_MMAP
 };
 
 struct call {

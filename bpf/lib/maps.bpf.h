@@ -129,6 +129,7 @@ struct open_state {
 	__u32 how; /* O_* */
 	__u32 writes, device, steers;
 	__u32 pad;
+	__u64 id; /* wire_file.id */
 };
 
 struct pieces_state {

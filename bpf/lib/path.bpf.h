@@ -171,4 +171,18 @@ GLOBAL int rec_base_packed(struct scratch *s, int dirfd)
 			       (__u64)BPF_CORE_READ(f, f_path.mnt));
 }
 
+static __always_inline bool is_relative(struct scratch *s, struct wire_str path)
+{
+	return path.len && s->rec[path.off & 0x3fff] != '/';
+}
+
+/* Names that a caller gave: absolute, or with the directory they start from. */
+static __always_inline void rec_name(struct scratch *s, int dirfd, __u64 uptr,
+				     struct wire_str *base, struct wire_str *path)
+{
+	*path = rec_user_str(s, uptr);
+	if (is_relative(s, *path))
+		*base = unpack(rec_base_packed(s, dirfd));
+}
+
 #endif

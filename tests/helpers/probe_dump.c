@@ -176,6 +176,9 @@ static void put_file(struct json *j, const void *rec, size_t len)
 	json_key(j, "fd");
 	json_i64(j, r.fd);
 	put_u(j, "op", r.op);
+	put_u(j, "id", r.id);
+	put_u(j, "first_ts", r.first_ts);
+	put_u(j, "count", r.count);
 	put_u(j, "fuid", r.uid);
 	put_u(j, "fgid", r.gid);
 	put_s(j, "base", rec, len, r.base);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* File operations through io_uring, without a library.
  *   try_uring plain|sqpoll|worker OP...
- * where OP is open:PATH, mkdir:PATH, unlink:PATH, rename:OLD:NEW or connect:PORT (127.0.0.1). Prints the
+ * where OP is open:PATH, mkdir:PATH, unlink:PATH, rename:OLD:NEW, link:OLD:NEW, symlink:TEXT:NEW,
+ * write:PATH:TEXT (opened by open, closed by the ring), truncate:PATH:LENGTH, fsetxattr:PATH:NAME,
+ * setxattr:PATH:NAME or connect:PORT (127.0.0.1). Prints the
  * result of each on a line. sqpoll: the kernel's own thread takes the work; worker: a worker thread does
  * it. Exit code 77: this kernel has no io_uring for us. */
 #include <arpa/inet.h>
@@ -71,6 +73,52 @@ static int submit(const struct io_uring_sqe *sqe)
 	return res;
 }
 
+/* Two words: a name and what to do with it. */
+static int run_second(struct io_uring_sqe *e, const char *op, char *first, char *second)
+{
+	struct io_uring_sqe close_it = { .opcode = IORING_OP_CLOSE };
+	int r;
+
+	if (strcmp(op, "rename") == 0 || strcmp(op, "link") == 0) {
+		e->opcode = op[0] == 'r' ? IORING_OP_RENAMEAT : IORING_OP_LINKAT;
+		e->len = (unsigned int)AT_FDCWD;
+		e->off = (unsigned long)second;
+		return submit(e);
+	}
+	if (strcmp(op, "symlink") == 0) {
+		e->opcode = IORING_OP_SYMLINKAT;
+		e->addr2 = (unsigned long)second;
+		return submit(e);
+	}
+	if (strcmp(op, "setxattr") == 0) {
+		e->opcode = IORING_OP_SETXATTR;
+		e->addr = (unsigned long)second;
+		e->addr2 = (unsigned long)"value";
+		e->len = 5;
+		e->addr3 = (unsigned long)first;
+		return submit(e);
+	}
+	e->fd = open(first, O_CREAT | O_WRONLY | O_CLOEXEC, 0640);
+	e->addr = 0;
+	if (strcmp(op, "write") == 0) {
+		e->opcode = IORING_OP_WRITE;
+		e->addr = (unsigned long)second;
+		e->len = (unsigned int)strlen(second);
+	} else if (strcmp(op, "truncate") == 0) {
+		e->opcode = 55; /* IORING_OP_FTRUNCATE, 6.9 */
+		e->off = strtoul(second, NULL, 0);
+	} else {
+		e->opcode = IORING_OP_FSETXATTR;
+		e->addr = (unsigned long)second;
+		e->addr2 = (unsigned long)"value";
+		e->len = 5;
+	}
+	r = submit(e);
+	close_it.fd = e->fd;
+	submit(&close_it);
+	return r;
+}
+
 static int run(char *op, unsigned int sqe_flags)
 {
 	struct io_uring_sqe e = { .fd = AT_FDCWD, .flags = (unsigned char)sqe_flags };
@@ -90,14 +138,12 @@ static int run(char *op, unsigned int sqe_flags)
 		e.len = 0750;
 	} else if (strcmp(op, "unlink") == 0) {
 		e.opcode = IORING_OP_UNLINKAT;
-	} else if (strcmp(op, "rename") == 0) {
+	} else if (strcmp(op, "connect") != 0) {
 		second = strchr(arg, ':');
 		if (!second)
 			return -EINVAL;
 		*second++ = '\0';
-		e.opcode = IORING_OP_RENAMEAT;
-		e.len = (unsigned int)AT_FDCWD;
-		e.off = (unsigned long)second;
+		return run_second(&e, op, arg, second);
 	} else {
 		inet_aton("127.0.0.1", &sa.sin_addr);
 		sa.sin_port = htons((unsigned short)atoi(arg));

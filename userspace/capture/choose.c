@@ -12,11 +12,12 @@ static const struct {
 	const char *prog;
 	const char *tracepoint;
 	int arg;	  /* 1 = first */
-	const char *type; /* struct it points to */
+	const char *type; /* struct it points to; NULL = not told */
 } needs[] = {
 	{ "on_oom", "mark_victim", 1, "task_struct" },
 	{ "on_uring_req", "io_uring_submit_req", 1, "io_kiocb" },
 	{ "on_uring_sqe", "io_uring_submit_sqe", 1, "io_kiocb" },
+	{ "on_uring_done", "io_uring_complete", 2, NULL },
 };
 
 /* Does argument `arg` of the tracepoint point to `struct type`? */
@@ -40,6 +41,8 @@ static bool passes(const struct btf *btf, const char *tracepoint, int arg, const
 	t = btf__type_by_id(btf, btf_params(t)[arg].type);
 	if (!btf_is_ptr(t))
 		return false;
+	if (!type)
+		return true;
 	t = btf__type_by_id(btf, t->type);
 	while (btf_is_mod(t))
 		t = btf__type_by_id(btf, t->type);

@@ -30,7 +30,8 @@ struct handler {
 static const struct handler handlers[] = {
 	HANDLER(1, false, sys_open),  HANDLER(2, false, sys_file),   HANDLER(3, true, sys_net),
 	HANDLER(4, true, sys_escape), HANDLER(5, true, sys_foreign), HANDLER(6, false, sys_exec),
-	HANDLER(7, false, sys_limit),
+	HANDLER(7, false, sys_limit), HANDLER(8, false, sys_write),  HANDLER(9, false, sys_close),
+	HANDLER(10, false, sys_mmap),
 };
 
 /* Who hands over to them. */
@@ -53,7 +54,7 @@ static const char *const way_text[WAY_COUNT] = {
 };
 
 #define FAMILY_PROGS 8
-#define FAMILY_SLOTS 4
+#define FAMILY_SLOTS 6
 
 /* Probe families: what has to be there for the family to work. */
 struct family {
@@ -78,7 +79,7 @@ static const struct family families[] = {
 	  { PROG(on_newtask), PROG(on_cgroup_attach) },
 	  2,
 	  { 0 } },
-	{ "file", "", false, { 0 }, 0, { 1, 2 } },
+	{ "file", "", false, { 0 }, 0, { 1, 2, 8, 9, 10 } },
 	{ "net",
 	  "cgroup/connect4+6, sendmsg4+6, sock_create, sock_release, tp_btf/inet_sock_set_state",
 	  false,
@@ -87,10 +88,10 @@ static const struct family families[] = {
 	  7,
 	  { 3 } },
 	{ "io_uring",
-	  "tp_btf/io_uring_submit_req",
+	  "tp_btf/io_uring_submit_req, io_uring_complete",
 	  false,
-	  { PROG(on_uring_req), PROG(on_uring_sqe) },
-	  1,
+	  { PROG(on_uring_req), PROG(on_uring_sqe), PROG(on_uring_done) },
+	  2,
 	  { 0 } },
 	{ "dns",
 	  "cgroup_skb/egress, ingress",

@@ -49,6 +49,7 @@ static void sandbox_free(struct sandbox *s)
 	lru_done(&s->dns_names);
 	lru_done(&s->dns_pending);
 	lru_done(&s->files);
+	lru_done(&s->opens);
 	free(s->text);
 	free(s);
 }
@@ -80,6 +81,8 @@ int enrich_new(struct enrich **ret, const struct enrich_limits *limits)
 		e->limits.dns_entries = DNS_ENTRIES_DEFAULT;
 	if (!e->limits.files)
 		e->limits.files = FILES_DEFAULT;
+	if (!e->limits.opens)
+		e->limits.opens = OPENS_DEFAULT;
 	opaque_init();
 	crypto_shorthash_keygen(e->hash_key.k);
 	lru_init(&e->sandboxes, sizeof(struct sandbox_entry), SANDBOXES_MAX, drop_sandbox, e);
@@ -160,6 +163,7 @@ static int sandbox_new(struct sandbox **ret, struct enrich *e, const struct enri
 	processes_init(s, e->limits.processes);
 	names_init(s, e->limits.dns_entries);
 	files_init(s, e->limits.files);
+	opens_init(s, e->limits.opens);
 	*ret = s;
 	return 0;
 }
@@ -245,6 +249,9 @@ int enrich_apply(struct enrich *e, struct event *ev)
 		oom_apply(s, ev);
 	if (ev->kind == WIRE_LIMIT)
 		limit_apply(s, ev);
+	r = opens_apply(s, ev);
+	if (r < 0)
+		return r;
 	r = files_apply(s, ev);
 	if (r < 0)
 		return r;

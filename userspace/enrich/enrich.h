@@ -33,6 +33,7 @@ struct enrich_limits {
 	size_t processes;   /* per sandbox; 0 = 16384 */
 	size_t dns_entries; /* per sandbox; 0 = 4096 */
 	size_t files;	    /* written inodes remembered per sandbox; 0 = 16384 */
+	size_t opens;	    /* open files whose paths are remembered; 0 = 8192, at most 2 MiB */
 };
 
 struct enrich_stats {

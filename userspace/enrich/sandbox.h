@@ -10,6 +10,8 @@
 #define PROCESSES_DEFAULT   16384
 #define DNS_ENTRIES_DEFAULT 4096
 #define FILES_DEFAULT	    16384
+#define OPENS_DEFAULT	    8192
+#define OPENS_BYTES_MAX	    (2u << 20)
 #define DNS_PENDING_MAX	    1024	/* queries that wait for their answer */
 #define EXITED_KEPT	    512		/* ended processes that late events may still name */
 #define IMAGE_BYTES_MAX	    (32u << 20) /* exe, argv and cwd of all processes of a sandbox */
@@ -41,6 +43,8 @@ struct sandbox {
 	struct lru dns_names;	/* address -> name */
 	struct lru dns_pending; /* queries without answer */
 	struct lru files;	/* written in the sandbox: by (dev, ino) and by path */
+	struct lru opens;	/* file.open_id -> path */
+	size_t open_bytes;
 };
 
 /* An exact 16-byte key. */
@@ -67,6 +71,10 @@ int names_apply(struct sandbox *s, struct event *ev);
 /* Once, before the first event. */
 void opaque_init(void);
 void opaque_apply(struct event *ev);
+
+void opens_init(struct sandbox *s, size_t max);
+/* Remembers the path of an open file, and gives it to the writes that only have its id. */
+int opens_apply(struct sandbox *s, struct event *ev);
 
 void files_init(struct sandbox *s, size_t max);
 /* Before processes_apply: says whether an exec's file was written here. */

@@ -36,6 +36,8 @@ struct handler {
 #define HANDLER_FILE_LINK       { sizeof(struct wire_file), true, decode_file_link }
 #define HANDLER_FILE_ATTR       { sizeof(struct wire_file), true, decode_file_object }
 #define HANDLER_FILE_MKDIR      { sizeof(struct wire_file), true, decode_file_object }
+#define HANDLER_FILE_MKNOD      { sizeof(struct wire_file), true, decode_file_object }
+#define HANDLER_FILE_MMAP       { sizeof(struct wire_file), true, decode_file_object }
 #define HANDLER_MOUNT           { sizeof(struct wire_mount), true, decode_mount }
 #define HANDLER_NET_CONNECT     { sizeof(struct wire_net), true, decode_net }
 #define HANDLER_NET_LISTEN      { sizeof(struct wire_net), true, decode_net }

@@ -133,6 +133,8 @@ enum field_type {
 	  "rename: path before; link: existing name")                                              \
 	X(FILE_RAW_PATH, "file.raw_path", FT_STR, FAM_FILE,                                        \
 	  "string that the caller passed, when other")                                             \
+	X(FILE_PATH_TRUNCATED, "file.path_truncated", FT_BOOL, FAM_FILE,                           \
+	  "path was cut: its beginning is not known")                                              \
 	X(FILE_FLAGS, "file.flags", FT_STRLIST, FAM_FILE, "open flags by name")                    \
 	X(FILE_WRITE, "file.write", FT_BOOL, FAM_FILE, "opened for writing")                       \
 	X(FILE_CREATED, "file.created", FT_BOOL, FAM_FILE, "O_CREAT was given")                    \
@@ -142,9 +144,17 @@ enum field_type {
 	X(FILE_FD, "file.fd", FT_I64, FAM_FILE, "file descriptor returned")                        \
 	X(FILE_INO, "file.ino", FT_U64, FAM_FILE, "inode number")                                  \
 	X(FILE_DEV, "file.dev", FT_STR, FAM_FILE, "device, major:minor")                           \
-	X(FILE_BYTES, "file.bytes", FT_U64, FAM_FILE, "bytes written")                             \
+	X(FILE_BYTES, "file.bytes", FT_U64, FAM_FILE,                                              \
+	  "write: bytes so far; truncate, mmap: length")                                           \
+	X(FILE_WRITES, "file.writes", FT_U64, FAM_FILE, "write: how many writes that were")        \
+	X(FILE_FIRST_WRITE, "file.first_write", FT_U64, FAM_FILE,                                  \
+	  "write: when the first one was, ns since boot")                                          \
+	X(FILE_OPEN_ID, "file.open_id", FT_U64, FAM_FILE,                                          \
+	  "joins the open and the writes of an open file")                                         \
+	X(FILE_PROT, "file.prot", FT_STRLIST, FAM_FILE, "mmap: read write exec, as asked for")     \
+	X(FILE_RDEV, "file.rdev", FT_STR, FAM_FILE, "mknod: device made, major:minor")             \
 	X(FILE_OP, "file.op", FT_STR, FAM_FILE,                                                    \
-	  "attr: chmod chown setxattr truncate; link: hard symbolic")                              \
+	  "attr: chmod chown setxattr truncate; link: hard symbolic; write: first total")                              \
 	X(FILE_XATTR, "file.xattr", FT_STR, FAM_FILE, "attr: extended attribute that was set")     \
 	X(FILE_UID, "file.uid", FT_U64, FAM_FILE, "owner given to chown")                          \
 	X(FILE_GID, "file.gid", FT_U64, FAM_FILE, "group given to chown")                          \

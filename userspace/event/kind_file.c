@@ -119,6 +119,55 @@ static void set_attr(struct decode_ctx *c, const struct wire_file *w)
 		event_set_u64(c->ev, F_FILE_BYTES, w->size);
 }
 
+static const char *const write_ops[] = {
+	[WIRE_WRITE_FIRST] = "first",
+	[WIRE_WRITE_TOTAL] = "total",
+};
+
+static void set_write(struct decode_ctx *c, const struct wire_file *w)
+{
+	event_set_bool(c->ev, F_FILE_WRITE, true);
+	event_set_u64(c->ev, F_FILE_BYTES, w->size);
+	if (w->count)
+		event_set_u64(c->ev, F_FILE_WRITES, w->count);
+	event_set_i64(c->ev, F_FILE_FD, w->fd);
+	if (w->op < ARRAY_SIZE(write_ops) && write_ops[w->op])
+		event_set_strz(c->ev, F_FILE_OP, write_ops[w->op]);
+	if (w->first_ts)
+		event_set_u64(c->ev, F_FILE_FIRST_WRITE, w->first_ts);
+}
+
+static void set_mmap(struct decode_ctx *c, const struct wire_file *w)
+{
+	static const char *const prots[] = { "read", "write", "exec" };
+	struct str *v = arena_alloc(c->ev->arena, ARRAY_SIZE(prots) * sizeof(*v));
+	size_t n = 0;
+
+	if (!v) {
+		c->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(prots); i++)
+		if (w->op >> i & 1)
+			v[n++] = str_from(prots[i]);
+	event_set_list(c->ev, F_FILE_PROT, v, n);
+	event_set_bool(c->ev, F_FILE_WRITE, true);
+	event_set_u64(c->ev, F_FILE_BYTES, w->size);
+	event_set_i64(c->ev, F_FILE_FD, w->fd);
+}
+
+/* The device is in the form that the system call takes: 12 bits of major, 20 of minor, interleaved. */
+static void set_mknod(struct decode_ctx *c, const struct wire_file *w)
+{
+	uint32_t dev = (uint32_t)w->size, type = w->mode & S_IFMT;
+
+	if (type == S_IFBLK || type == S_IFCHR)
+		decode_set_dev(c, F_FILE_RDEV,
+			       (dev & 0xfff00) << 12 | (dev & 0xff) | (dev >> 12 & 0xfff00));
+	if (!type) /* mknod's default */
+		event_set_strz(c->ev, F_FILE_TYPE, "regular");
+}
+
 static void set_common(struct decode_ctx *c, const struct wire_file *w)
 {
 	const char *type = type_name(w->mode);
@@ -132,6 +181,10 @@ static void set_common(struct decode_ctx *c, const struct wire_file *w)
 		event_set_u64(ev, F_FILE_INO, w->ino);
 		decode_set_dev(c, F_FILE_DEV, w->dev);
 	}
+	if (w->id)
+		event_set_u64(ev, F_FILE_OPEN_ID, w->id);
+	if (ev->hdr.flags & WIRE_F_TRUNC)
+		event_set_bool(ev, F_FILE_PATH_TRUNCATED, true);
 	if (ev->hdr.flags & WIRE_F_DELETED)
 		event_set_bool(ev, F_FILE_DELETED, true);
 	if (ev->hdr.flags & WIRE_F_UNREACH)
@@ -153,9 +206,13 @@ void decode_file_object(struct decode_ctx *c)
 			event_set_i64(ev, F_FILE_FD, w.fd);
 		break;
 	case WIRE_FILE_WRITE:
-		event_set_bool(ev, F_FILE_WRITE, true);
-		event_set_u64(ev, F_FILE_BYTES, w.size);
-		event_set_i64(ev, F_FILE_FD, w.fd);
+		set_write(c, &w);
+		break;
+	case WIRE_FILE_MMAP:
+		set_mmap(c, &w);
+		break;
+	case WIRE_FILE_MKNOD:
+		set_mknod(c, &w);
 		break;
 	case WIRE_FILE_ATTR:
 		set_attr(c, &w);
