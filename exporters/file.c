@@ -43,6 +43,7 @@ struct file_sink {
 	uint64_t buf_seq; /* last record in buf */
 	uint64_t acked;
 	struct rotate rotate;
+	struct rotate_seen seen;
 	uint64_t rotate_at; /* CLOCK_MONOTONIC ns: not before that, after a failure */
 	char rotate_text[256];
 	char text[256];
@@ -116,7 +117,7 @@ static int rotate(struct file_sink *s)
 	while (flock(s->fd, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return -errno;
-	r = rotate_is_due(&s->rotate, s->fd, s->buf.n, real);
+	r = rotate_is_due(&s->rotate, &s->seen, s->fd, s->buf.n, real, now);
 	if (r > 0)
 		r = rotate_now(&s->rotate, s->path, s->fd, real);
 	flock(s->fd, LOCK_UN);

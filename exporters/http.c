@@ -12,8 +12,6 @@
 #include "userspace/base/json.h"
 #include "userspace/base/option.h"
 
-#define HTTP_POLL_MS 20 /* while a request runs: for libcurl's own timers */
-
 /* Answers of strangers: one line, printable. */
 static void set_line(char *ret, size_t size, const char *text)
 {
@@ -24,7 +22,7 @@ static void set_line(char *ret, size_t size, const char *text)
 	ret[n] = 0;
 }
 
-static void set_text(struct http_sink *s, const char *text)
+void http_set_text(struct http_sink *s, const char *text)
 {
 	set_line(s->text, sizeof(s->text), text);
 }
@@ -74,7 +72,7 @@ static size_t nth_sent(const struct http_sink *s, size_t k)
 	size_t i = 0;
 
 	for (; i < s->sent_n; i++)
-		if (!s->items[i].done && !k--)
+		if (http_is_open(&s->items[i]) && !k--)
 			break;
 	return i;
 }
@@ -84,7 +82,7 @@ size_t http_request_size(const struct http_sink *s)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->sent_n; i++)
-		n += !s->items[i].done;
+		n += http_is_open(&s->items[i]);
 	return n;
 }
 
@@ -121,6 +119,18 @@ enum export_result http_write(struct exporter *x, const struct export_record *re
 }
 
 /* ---- requests ---- */
+
+static bool may_send(const struct http_sink *s)
+{
+	if (s->waiting == (1u << HTTP_BATCHES) - 1)
+		return false;
+	if (!s->waiting)
+		return s->items_n;
+	for (size_t i = 0; i < s->items_n; i++)
+		if (http_is_open(&s->items[i]))
+			return true;
+	return false;
+}
 
 static void pause_sink(struct http_sink *s, uint64_t at_least_ms)
 {
@@ -174,7 +184,7 @@ static void start_request(struct http_sink *s)
 		f->begin(s, &s->body);
 	for (s->sent_n = 0; s->sent_n < s->items_n && records < s->batch_max; s->sent_n++) {
 		const struct http_item *it = &s->items[s->sent_n];
-		if (it->done)
+		if (!http_is_open(it))
 			continue;
 		if (records && s->body.n + it->n > HTTP_BATCH_BYTES)
 			break;
@@ -197,18 +207,25 @@ static void start_request(struct http_sink *s)
 	}
 	extra = f->sign ? f->sign(s, (struct str){ s->body.p, s->body.n }) : NULL;
 	if (http_client_post(s->client, (struct str){ s->body.p, s->body.n }, extra) < 0) {
-		set_text(s, "out of memory for a request");
+		http_set_text(s, "out of memory for a request");
 		pause_sink(s, 0);
 	}
+}
+
+static void went_well(struct http_sink *s)
+{
+	/* Where batches wait, one must leave room for others. */
+	s->batch_max =
+		MIN(s->batch_max * 2, (size_t)(s->ack ? HTTP_WINDOW / HTTP_BATCHES : HTTP_WINDOW));
+	s->retry_ns = 0;
+	s->retry_at = 0;
 }
 
 static void taken(struct http_sink *s)
 {
 	for (size_t i = 0; i < s->sent_n; i++)
-		s->items[i].done = true;
-	s->batch_max = MIN(s->batch_max * 2, (size_t)HTTP_WINDOW);
-	s->retry_ns = 0;
-	s->retry_at = 0;
+		s->items[i].done |= !s->items[i].batch;
+	went_well(s);
 	s->text[0] = 0;
 }
 
@@ -223,7 +240,7 @@ static void refused(struct http_sink *s, const char *why)
 		return;
 	}
 	s->batch_max = n / 2;
-	set_text(s, why);
+	http_set_text(s, why);
 }
 
 static enum http_verdict judge(struct http_sink *s, const struct http_answer *a, char why[256])
@@ -267,12 +284,16 @@ static void finish_request(struct http_sink *s, const struct http_answer *a)
 		set_said(s, a);
 		taken(s);
 		break;
+	case HTTP_WAITS:
+		set_said(s, a);
+		went_well(s);
+		break;
 	case HTTP_REFUSED:
 		refused(s, why);
 		break;
 	case HTTP_CONFIG:
 	case HTTP_RETRY:
-		set_text(s, why);
+		http_set_text(s, why);
 		pause_sink(s, a->retry_after_ms);
 		break;
 	}
@@ -283,22 +304,29 @@ static void finish_request(struct http_sink *s, const struct http_answer *a)
 uint64_t http_poll(struct exporter *x, int timeout_ms)
 {
 	struct http_sink *s = (struct http_sink *)x;
+	uint64_t now, next = UINT64_MAX;
 	struct http_answer answer;
-	uint64_t now;
 
 	(void)timeout_ms;
 	if (http_client_poll(s->client, &answer))
 		finish_request(s, &answer);
 	now = clock_ns(CLOCK_MONOTONIC);
-	if (!http_client_is_busy(s->client) && s->items_n && now >= s->retry_at)
+	/* Not while a request runs: it counts on which items are open. */
+	if (s->flavour->tick && !http_client_is_busy(s->client)) {
+		next = s->flavour->tick(s, now);
+		drop_done(s);
+	}
+	if (!http_client_is_busy(s->client) && now >= s->retry_at && may_send(s))
 		start_request(s);
 	x->fd = http_client_fd(s->client, &x->fd_events);
 	if (http_client_is_busy(s->client))
-		x->poll_in_ms = HTTP_POLL_MS;
-	else if (s->items_n)
-		x->poll_in_ms = (int)((MAX(s->retry_at, now) - now) / NSEC_PER_MSEC) + 1;
-	else
+		next = MIN(next, now + HTTP_POLL_MS * NSEC_PER_MSEC);
+	else if (may_send(s))
+		next = MIN(next, MAX(s->retry_at, now));
+	if (next == UINT64_MAX)
 		x->poll_in_ms = 0;
+	else
+		x->poll_in_ms = (int)MIN((MAX(next, now) - now) / NSEC_PER_MSEC + 1, 60000ull);
 	return s->acked;
 }
 
@@ -311,6 +339,8 @@ void http_close(struct exporter *x)
 {
 	struct http_sink *s = (struct http_sink *)x;
 
+	if (s->flavour->close)
+		s->flavour->close(s);
 	http_client_free(s->client);
 	buf_done(&s->store);
 	buf_done(&s->body);
@@ -362,7 +392,7 @@ const char *http_warning(const struct exporter_config *cfg)
 	return NULL;
 }
 
-static int yes_no(const struct exporter_config *cfg, const char *key, bool *ret, struct err *err)
+int http_yes_no(const struct exporter_config *cfg, const char *key, bool *ret, struct err *err)
 {
 	const char *v = exporter_config_get(cfg, key);
 
@@ -408,9 +438,9 @@ static int set_up(struct http_sink *s, const struct exporter_config *cfg, struct
 			    ? http_add_header(s, err, "%s", header)
 			    : err_set(err, EINVAL, "property 'header': expected 'Name: value'");
 	if (r == 0)
-		r = yes_no(cfg, "verify", &verify, err);
+		r = http_yes_no(cfg, "verify", &verify, err);
 	if (r == 0)
-		r = yes_no(cfg, "gzip", &opt.gzip, err);
+		r = http_yes_no(cfg, "gzip", &opt.gzip, err);
 	if (r == 0 && (parse_duration_ns(timeout, &timeout_ns) < 0 || timeout_ns < NSEC_PER_MSEC))
 		r = err_set(err, EINVAL, "property 'timeout': '%s' is no duration such as 30s",
 			    timeout);
@@ -427,7 +457,8 @@ static int set_up(struct http_sink *s, const struct exporter_config *cfg, struct
 	opt.proxy = http_given(cfg, "proxy");
 	for (size_t i = 0; i < s->headers_n; i++)
 		opt.headers[i] = s->headers[i];
-	return http_client_new(&s->client, &opt, err);
+	r = http_client_new(&s->client, &opt, err);
+	return r == 0 && s->flavour->opened ? s->flavour->opened(s, opt, err) : r;
 }
 
 int http_open(struct exporter **ret, const struct http_flavour *flavour,

@@ -11,6 +11,9 @@
 #define HTTP_WINDOW	  4096
 #define HTTP_WINDOW_BYTES (8 << 20)
 #define HTTP_BATCH_BYTES  (1 << 20)
+/* Requests whose answer is in but whose records the other side has yet to make safe. */
+#define HTTP_BATCHES	  8
+#define HTTP_POLL_MS	  20 /* while a request runs: for libcurl's own timers */
 #define HTTP_RETRY_MIN_NS 250000000ull
 #define HTTP_RETRY_MAX_NS 30000000000ull
 
@@ -19,6 +22,7 @@ enum http_verdict {
 	HTTP_RETRY,   /* nothing, or only what http_item_done said: again after a pause */
 	HTTP_REFUSED, /* the batch holds something that will never be taken */
 	HTTP_CONFIG,  /* for the operator: again after a long pause */
+	HTTP_WAITS,   /* judge said http_batch_wait: http_batch_done or _again follows */
 };
 
 struct http_sink;
@@ -37,13 +41,26 @@ struct http_flavour {
 	enum http_verdict (*judge)(struct http_sink *s, const struct http_answer *a, char *why);
 	/* One more header for a body, or NULL. */
 	const char *(*sign)(struct http_sink *s, struct str body);
+	/* For requests of its own beside the batches; all three or none. `opened`: the options of
+	 * the sink's client. `tick`: goes on with them, returns when it wants to be called again
+	 * (CLOCK_MONOTONIC, UINT64_MAX = when something happens). */
+	int (*opened)(struct http_sink *s, struct http_options opt, struct err *err);
+	uint64_t (*tick)(struct http_sink *s, uint64_t now);
+	void (*close)(struct http_sink *s);
 };
 
 struct http_item {
 	uint64_t seq;
 	size_t at, n; /* in `store` */
 	bool done;
+	uint8_t batch; /* that it waits in, + 1; 0 = none */
 };
+
+/* Neither done nor waiting: what requests are made of. */
+static inline bool http_is_open(const struct http_item *it)
+{
+	return !it->done && !it->batch;
+}
 
 struct http_sink {
 	struct exporter x;
@@ -55,6 +72,7 @@ struct http_sink {
 	struct http_item items[HTTP_WINDOW];
 	size_t items_n;
 	size_t sent_n; /* items of the request that runs, from the first; done ones are left out */
+	uint32_t waiting; /* batches that wait, a bit each */
 	size_t batch_max; /* records in the next request: halved by refusals, doubled by success */
 	struct buf body;
 	uint64_t acked;
@@ -65,6 +83,7 @@ struct http_sink {
 	char *headers[HTTP_HEADERS_MAX];
 	size_t headers_n;
 	char *index, *secret, *source; /* flavours' own */
+	struct splunk_ack *ack;
 	char signature[128];
 };
 
@@ -101,6 +120,15 @@ int http_add_header(struct http_sink *s, struct err *err, const char *fmt, ...)
 /* For judge: the i-th record of the request was taken / will never be taken. */
 void http_item_done(struct http_sink *s, size_t i);
 void http_item_refused(struct http_sink *s, size_t i, const char *why);
+/* For judge: what of the request was not refused waits as a batch, whose number is returned. One is free
+ * whenever a request runs. */
+unsigned http_batch_wait(struct http_sink *s);
+/* The batch is safe at the other side / is to be sent again. */
+void http_batch_done(struct http_sink *s, unsigned batch);
+void http_batch_again(struct http_sink *s, unsigned batch);
+/* The status, made printable. */
+void http_set_text(struct http_sink *s, const char *text);
+int http_yes_no(const struct exporter_config *cfg, const char *key, bool *ret, struct err *err);
 /* Records in the request. */
 size_t http_request_size(const struct http_sink *s);
 /* Adds what goes out of the record as a JSON value: a string when its format is no JSON. */

@@ -29,6 +29,7 @@
 	X(curl_easy_setopt)         \
 	X(curl_easy_getinfo)        \
 	X(curl_easy_strerror)       \
+	X(curl_getdate)             \
 	X(curl_slist_append)        \
 	X(curl_slist_free_all)      \
 	X(curl_multi_init)          \
@@ -88,6 +89,8 @@ struct http_client {
 	struct curl_slist *headers, *request_headers;
 	bool busy;
 	bool head_done; /* the answer's empty line came */
+	time_t sent_at,
+		retry_at; /* of the answer's head, by the other side's clock; -1 = not said */
 	bool gzip;
 	struct buf packed; /* the body as it is sent */
 	struct buf answer;
@@ -105,6 +108,30 @@ static size_t on_data(char *p, size_t size, size_t n, void *arg)
 	return size * n;
 }
 
+/* The date that a header line gives; -1 when it is another header or no date. */
+static time_t date_of(const char *p, size_t n, const char *name)
+{
+	size_t skip = strlen(name);
+	char text[64];
+
+	if (n <= skip || n - skip >= sizeof(text) || strncasecmp(p, name, skip))
+		return -1;
+	memcpy(text, p + skip, n - skip);
+	text[n - skip] = 0;
+	return lib.curl_getdate(text, NULL);
+}
+
+static void note_dates(struct http_client *c, const char *p, size_t n)
+{
+	time_t t = date_of(p, n, "date:");
+
+	if (t != -1)
+		c->sent_at = t;
+	t = date_of(p, n, "retry-after:");
+	if (t != -1)
+		c->retry_at = t;
+}
+
 /* libcurl takes a connection that ends inside the head for a whole answer: a 200 that may never have been
  * meant as one. */
 static size_t on_header(char *p, size_t size, size_t n, void *arg)
@@ -116,6 +143,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
 		c->head_done = false;
 	else if (size * n <= 2 && (*p == '\r' || *p == '\n'))
 		c->head_done = true;
+	note_dates(c, p, size * n);
 	return size * n;
 }
 
@@ -286,6 +314,7 @@ int http_client_post(struct http_client *c, struct str body, const char *extra)
 	}
 	buf_reset(&c->answer);
 	c->head_done = false;
+	c->sent_at = c->retry_at = -1;
 	c->error[0] = 0;
 	lib.curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, headers);
 	lib.curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->packed.n);
@@ -319,6 +348,9 @@ static void read_answer(struct http_client *c, CURLcode code, struct http_answer
 	lib.curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
 	lib.curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type);
 	lib.curl_easy_getinfo(c->easy, CURLINFO_RETRY_AFTER, &retry);
+	/* libcurl compares the date with our clock. It may be off by years: by the server's own. */
+	if (c->retry_at != -1 && c->sent_at != -1)
+		retry = (curl_off_t)(c->retry_at - c->sent_at);
 	snprintf(c->type, sizeof(c->type), "%.120s", type ? type : "");
 	ret->status = (int)status;
 	ret->type = str_from(c->type);

@@ -22,24 +22,39 @@
 #define SAME_TIME   1000  /* files rotated at one time, should the clock stand */
 #define ROTATED_MAX 10000 /* looked at when old ones are removed */
 
-int rotate_is_due(const struct rotate *r, int fd, size_t more, uint64_t real_ns)
+static uint64_t age_of(struct rotate_seen *seen, const struct statx *st, uint64_t real_ns,
+		       uint64_t mono_ns)
+{
+	uint64_t born = (uint64_t)st->stx_btime.tv_sec * NSEC_PER_SEC + st->stx_btime.tv_nsec;
+
+	if (seen->ino != st->stx_ino || seen->born_ns != born)
+		*seen = (struct rotate_seen){
+			.ino = st->stx_ino,
+			.born_ns = born,
+			/* A clock that was set back since: counts from now. */
+			.age_ns = real_ns > born ? real_ns - born : 0,
+			.at = mono_ns
+		};
+	return seen->age_ns + (mono_ns - seen->at);
+}
+
+int rotate_is_due(const struct rotate *r, struct rotate_seen *seen, int fd, size_t more,
+		  uint64_t real_ns, uint64_t mono_ns)
 {
 	struct statx st;
-	uint64_t born;
+	uint64_t age = 0;
 
 	if (!r->size && !r->age_ns)
 		return 0;
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_BTIME, &st) < 0)
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_INO | STATX_BTIME, &st) < 0)
 		return -errno;
+	if (r->age_ns && (st.stx_mask & STATX_BTIME))
+		age = age_of(seen, &st, real_ns, mono_ns);
 	if (!st.stx_size)
 		return 0;
 	if (r->size && st.stx_size + more > r->size)
 		return 1;
-	if (!r->age_ns || !(st.stx_mask & STATX_BTIME))
-		return 0;
-	born = (uint64_t)st.stx_btime.tv_sec * NSEC_PER_SEC + st.stx_btime.tv_nsec;
-	/* A clock that was set back makes a file younger than new: then it waits. */
-	return real_ns > born && real_ns - born >= r->age_ns;
+	return r->age_ns && age >= r->age_ns;
 }
 
 static int move(const char *path, uint64_t real_ns)

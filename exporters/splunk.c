@@ -8,19 +8,21 @@
 #include "exporters/http.h"
 #include "exporters/record.h"
 #include "exporters/scan.h"
+#include "exporters/splunk_ack.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 
 static int set_up(struct http_sink *s, const struct exporter_config *cfg, struct err *err)
 {
 	const char *index = http_given(cfg, "index");
+	int r;
 
 	s->source = strdup(exporter_config_get(cfg, "sourcetype"));
 	s->secret = index ? strdup(index) : NULL; /* the index goes into the body, not the URL */
 	if (!s->source || (index && !s->secret))
 		return err_set(err, ENOMEM, "out of memory");
-	return http_add_header(s, err, "Authorization: Splunk %s",
-			       exporter_config_get(cfg, "token"));
+	r = http_add_header(s, err, "Authorization: Splunk %s", exporter_config_get(cfg, "token"));
+	return r < 0 ? r : splunk_ack_set_up(s, cfg, err);
 }
 
 static void add(struct http_sink *s, struct buf *body, const struct export_record *rec, bool first)
@@ -65,9 +67,8 @@ static enum http_verdict judge(struct http_sink *s, const struct http_answer *a,
 	struct str value;
 	uint64_t code;
 
-	(void)s;
 	if (scan_find(a->body, "code", &value) && scan_u64(value, &code) && code == 0)
-		return HTTP_TAKEN;
+		return splunk_ack_judge(s, a, why);
 	snprintf(why, 256, "not an answer of Splunk's collector: %.*s",
 		 (int)(a->body.n < 120 ? a->body.n : 120), a->body.n ? a->body.p : "");
 	return HTTP_CONFIG;
@@ -80,6 +81,9 @@ static const struct http_flavour flavour = {
 	.set_up = set_up,
 	.add = add,
 	.judge = judge,
+	.opened = splunk_ack_opened,
+	.tick = splunk_ack_tick,
+	.close = splunk_ack_close,
 };
 
 static int open_sink(struct exporter **ret, const struct exporter_config *cfg, struct err *err)
@@ -92,6 +96,9 @@ static const struct exporter_property properties[] = {
 	{ "token", "TOKEN", NULL, "HEC token; @FILE", false },
 	{ "index", "NAME", "", "index; default: the token's", true },
 	{ "sourcetype", "NAME", "warder:event", "sourcetype of the events", false },
+	{ "ack", "yes|no", "no", "count as sent only what the indexers acknowledged", false },
+	{ "ack-timeout", "DURATION", "60s", "send again what was not acknowledged for so long",
+	  false },
 	HTTP_PROPERTIES,
 	{ 0 },
 };

@@ -83,6 +83,48 @@ class Server:
                 pass
 
 
+class Indexers:
+    """Splunk with indexer acknowledgement: `indexed(id, polls)` says whether an id is, when asked again and again.
+    Ids count per channel; `forget` is a restart."""
+
+    def __init__(self, indexed=lambda id, polls: True):
+        self.indexed, self.batches, self.polls, self.asked = indexed, [], {}, []
+        self.channels, self.urls, self.next_id, self.with_id = set(), set(), 0, True
+        self.safe = []  # ids of events, in the order in which they were acknowledged
+
+    def forget(self):
+        self.polls, self.next_id, self.held = {}, 0, {}
+
+    held = {}
+
+    def __call__(self, request):
+        self.channels.add(request.headers["X-Splunk-Request-Channel"])
+        self.urls.add(request.path)
+        if "/collector/ack?" not in request.path:
+            text, decode, at, ids = request.body.decode(), json.JSONDecoder(), 0, []
+            while at < len(text):
+                event, at = decode.raw_decode(text, at)
+                ids.append(event["fields"]["id"])
+            self.batches.append(ids)
+            if not self.with_id:
+                return 200, {}, '{"text":"Success","code":0}'
+            id, self.next_id = self.next_id, self.next_id + 1
+            self.held = dict(self.held, **{str(id): ids})
+            return 200, {}, '{"text":"Success","code":0,"ackId":%d}' % id
+        assert "Content-Encoding" not in request.headers
+        answer = {}
+        for id in json.loads(request.body)["acks"]:
+            self.asked.append(id)
+            self.polls[id] = self.polls.get(id, 0) + 1
+            answer[str(id)] = str(id) in self.held and self.indexed(id, self.polls[id])
+            if answer[str(id)]:
+                self.safe += self.held.pop(str(id))  # Splunk forgets what it told
+        return 200, {}, json.dumps({"acks": answer})
+
+    def sent(self):
+        return [i for batch in self.batches for i in batch]
+
+
 class Http(TestCase):
     def setUp(self):
         super().setUp()
@@ -296,6 +338,110 @@ class Http(TestCase):
         self.assertEqual(self.with_text(feed, "not an answer of Splunk")["acked"], 0)
         ok.append(True)
         self.assertEqual(feed.drain()["acked"], 5)
+
+    # ---- Splunk, indexer acknowledgement ----
+
+    def acked_feed(self, indexers, *options):
+        return self.feed("splunk", self.server(indexers), "token=t", "ack=yes", *options)
+
+    def test_splunk_ack(self):
+        x = Indexers()
+        self.journal.add(5000)
+        row = self.acked_feed(x).drain()
+        self.assertEqual((row["acked"], row["poison"], row["text"]), (5000, 0, ""))
+        self.assertEqual(x.sent(), self.journal.ids)
+        self.assertEqual(sorted(x.safe), sorted(self.journal.ids))
+        (channel,) = x.channels
+        self.assertRegex(channel, "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
+        self.assertEqual(x.urls, {"/services/collector/event", "/services/collector/ack?channel=" + channel})
+
+    def test_splunk_ack_late(self):
+        """Several batches wait at once; the cursor stands until the first is acknowledged; no storm of questions."""
+        ok = []
+        x = Indexers(lambda id, polls: bool(ok) if id == 0 else polls > 1)
+        self.journal.add(3000)
+        feed = self.acked_feed(x)
+        wait_for("all but the first batch", lambda: feed.status() and x.batches and
+                 len(x.safe) >= 3000 - len(x.batches[0]))
+        self.assertGreater(len(x.batches), 4)
+        self.assertEqual(feed.status()["acked"], 0)
+        n = len(x.asked)
+        time.sleep(1)
+        self.assertLess(len(x.asked) - n, 12)
+        self.assertEqual((feed.status()["acked"], feed.status()["text"]), (0, ""))
+        ok.append(True)
+        self.assertEqual(feed.drain()["acked"], 3000)
+        self.assertEqual(x.sent(), self.journal.ids)  # nothing twice
+
+    def test_splunk_ack_never(self):
+        """What is not acknowledged in time comes again with the same ids, and the status tells."""
+        x = Indexers(lambda id, polls: id >= 3)
+        self.journal.add(10)
+        feed = self.acked_feed(x, "ack-timeout=400ms")
+        self.assertEqual(self.with_text(feed, "not acknowledged by the indexers within 400 ms")["acked"], 0)
+        row = feed.drain()
+        self.assertEqual((row["acked"], row["up"]), (10, True))
+        self.assertEqual(set(x.safe), set(self.journal.ids))
+        self.assertGreater(len(x.sent()), 10)
+        self.assertEqual(set(x.sent()), set(self.journal.ids))
+
+    def test_splunk_ack_off_at_the_server(self):
+        """Success without ackId proves nothing: for the operator, and no flood of copies meanwhile."""
+        x = Indexers()
+        x.with_id = False
+        self.journal.add(100)
+        feed = self.acked_feed(x)
+        row = self.with_text(feed, "no ackId in the answer")
+        self.assertEqual((row["acked"], row["up"], row["poison"]), (0, False, 0))
+        wait_for("a second try", lambda: feed.status() and len(x.batches) > 1)
+        self.assertEqual({len(b) for b in x.batches[1:]}, {1})
+        x.with_id = True
+        self.assertEqual(feed.drain()["acked"], 100)
+        self.assertEqual(set(x.safe), set(self.journal.ids))
+
+    def test_splunk_ack_restart(self):
+        """A restarted server counts from 0 again: id 0 of a new batch must not stand for the old one."""
+        x = Indexers(lambda id, polls: False)
+        self.journal.add(10)
+        feed = self.acked_feed(x)
+        wait_for("a question", lambda: feed.status() and x.asked)
+        self.assertEqual(x.sent(), self.journal.ids)
+        x.forget()
+        x.indexed = lambda id, polls: True
+        self.journal.add(1)
+        self.assertEqual(feed.drain(30000)["acked"], 11)  # long before the time of the old one is up
+        self.assertEqual(set(x.safe), set(self.journal.ids))  # by the server that lives
+        self.assertEqual(x.sent().count(self.journal.ids[0]), 2)
+
+    def test_splunk_ack_killed(self):
+        """kill -9 while batches wait: they come again on a channel of its own."""
+        x = Indexers(lambda id, polls: False)
+        self.journal.add(1000)
+        feed = self.acked_feed(x)
+        wait_for("a question", lambda: feed.status() and x.asked)
+        feed.kill()
+        x.indexed = lambda id, polls: True
+        self.assertEqual(self.acked_feed(x).drain()["acked"], 1000)
+        self.assertEqual(set(x.safe), set(self.journal.ids))
+        self.assertEqual(len(x.channels), 2)
+
+    def test_splunk_ack_broken_questions(self):
+        """Questions that fail are told, and the batches wait."""
+        x, bad = Indexers(), [(503, {}, "busy"), (400, {}, '{"text":"ACK is disabled","code":14}'),
+                              (200, {}, "<html>log in"), None] * 2
+        said = []
+
+        def answer(request):
+            if "/ack?" in request.path and bad:
+                said.append(bad[0])
+                return bad.pop(0)
+            return x(request)
+
+        self.journal.add(10)
+        feed = self.feed("splunk", self.server(answer), "token=t", "ack=yes")
+        self.assertEqual(self.with_text(feed, "asking for acknowledgement: HTTP status")["acked"], 0)
+        self.assertEqual((feed.drain()["text"], bad), ("", []))
+        self.assertEqual(x.sent(), self.journal.ids)
 
     # ---- Elasticsearch ----
 
@@ -528,6 +674,8 @@ class Http(TestCase):
                 ("webhook:http://h,header=nonsense", ("header",)),
                 ("webhook:http://h,ca=/nonexistent", ("CA file", "/nonexistent")),
                 ("splunk:http://h", ("token", "must be given")),
+                ("splunk:http://h,token=t,ack=perhaps", ("ack", "perhaps")),
+                ("splunk:http://h,token=t,ack-timeout=soon", ("ack-timeout", "soon")),
                 ("elastic:http://h,index=a/b", ("index", "a/b")),
                 ("elastik:http://h", ("did you mean 'elastic'",))):
             done = subprocess.run(Feed.argv(self.journal.path, self.tmp, "S1", sink), capture_output=True,

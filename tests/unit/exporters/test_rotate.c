@@ -61,20 +61,45 @@ static void test_due(void **state)
 {
 	const struct rotate size = { .size = 100 }, age = { .age_ns = 60 * NSEC_PER_SEC },
 			    never = { 0 };
+	struct rotate_seen seen = { 0 };
 	uint64_t now = clock_real_ns();
 	int fd = make("out", "");
 
 	(void)state;
-	assert_int_equal(rotate_is_due(&size, fd, 1000, now),
-			 0); /* empty: a large record goes in */
+	/* Empty: a large record goes in. */
+	assert_int_equal(rotate_is_due(&size, &seen, fd, 1000, now, 0), 0);
 	assert_int_equal(write(fd, "0123456789", 10), 10);
-	assert_int_equal(rotate_is_due(&size, fd, 90, now), 0);
-	assert_int_equal(rotate_is_due(&size, fd, 91, now), 1);
-	assert_int_equal(rotate_is_due(&age, fd, 1, now), 0);
-	assert_int_equal(rotate_is_due(&age, fd, 1, now + 61 * NSEC_PER_SEC), 1);
-	assert_int_equal(rotate_is_due(&age, fd, 1, now - 3600 * NSEC_PER_SEC),
-			 0); /* the clock went back */
-	assert_int_equal(rotate_is_due(&never, fd, 1000000, now + 61 * NSEC_PER_SEC), 0);
+	assert_int_equal(rotate_is_due(&size, &seen, fd, 90, now, 0), 0);
+	assert_int_equal(rotate_is_due(&size, &seen, fd, 91, now, 0), 1);
+	assert_int_equal(rotate_is_due(&never, &seen, fd, 1000000, now + 61 * NSEC_PER_SEC, 0), 0);
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now, 0), 0);
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now, 61 * NSEC_PER_SEC), 1);
+	/* Another process made it long ago: it is that old when it is first seen. */
+	seen = (struct rotate_seen){ 0 };
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now + 61 * NSEC_PER_SEC, 0), 1);
+	close(fd);
+}
+
+/* The clock is set a year forth and back: the file is as old as it is. */
+static void test_clock_jumps(void **state)
+{
+	const struct rotate age = { .age_ns = 60 * NSEC_PER_SEC };
+	const uint64_t year = 365 * 24 * 3600 * NSEC_PER_SEC;
+	struct rotate_seen seen = { 0 };
+	uint64_t now = clock_real_ns(), mono = 1000 * NSEC_PER_SEC;
+	int fd = make("out", "x");
+
+	(void)state;
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now, mono), 0);
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now + year, mono + NSEC_PER_SEC), 0);
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now - year, mono + 2 * NSEC_PER_SEC), 0);
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now - year, mono + 61 * NSEC_PER_SEC),
+			 1);
+	/* Set back before we started: its age counts from now, and is not waited for a year. */
+	seen = (struct rotate_seen){ 0 };
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now - year, mono), 0);
+	assert_int_equal(rotate_is_due(&age, &seen, fd, 1, now - year, mono + 61 * NSEC_PER_SEC),
+			 1);
 	close(fd);
 }
 
@@ -131,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_due, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_clock_jumps, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_move, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_keep, make_dir, drop_dir),
 	};
