@@ -90,6 +90,7 @@
 	X(FILE_NAME, "+", V11, TYPE, "file.name", TYPE, "fname", "fileName")                       \
 	X(FILE_OLD_PATH, NONE, V11, TYPE, NONE, TYPE, "oldFilePath", "oldFilePath")                \
 	X(FILE_RAW_PATH, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
+	X(FILE_PATH_TRUNCATED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                             \
 	X(FILE_FLAGS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(FILE_WRITE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(FILE_CREATED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
@@ -99,6 +100,11 @@
 	X(FILE_INO, "file.uid", V11, STRING, "file.inode", STRING, "fileId", NONE)                 \
 	X(FILE_DEV, NONE, V11, TYPE, "file.device", TYPE, NONE, NONE)                              \
 	X(FILE_BYTES, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
+	X(FILE_WRITES, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
+	X(FILE_FIRST_WRITE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
+	X(FILE_OPEN_ID, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
+	X(FILE_PROT, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \
+	X(FILE_RDEV, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \
 	X(FILE_OP, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \
 	X(FILE_XATTR, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(FILE_UID, "file.owner.uid", V11, STRING, "file.uid", STRING, NONE, NONE)                 \

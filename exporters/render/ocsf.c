@@ -103,6 +103,8 @@ static const struct ocsf_kind KINDS[] = {
 	{ WIRE_AUDIT_RULES, CLASS_LOG, V18, 99, 1, "Rules Loaded", NULL, NULL },
 	{ WIRE_AUDIT_RULES, CLASS_APP, V11, 99, 1, "Rules Loaded", NULL, NULL },
 	{ WIRE_REVIEW, CLASS_APP, V11, 99, 1, "Review", NULL, NULL },
+	{ WIRE_FILE_MKNOD, CLASS_FILE, V11, 1, 1, "Create", ACTOR, NULL },
+	{ WIRE_FILE_MMAP, CLASS_FILE, V11, 99, 1, "Map", ACTOR, NULL },
 	{ WIRE_NET_BIND, CLASS_NETWORK, V11, 99, 1, "Bind", ACTOR, NULL },
 	{ WIRE_NET_SOCKET, CLASS_NETWORK, V11, 99, 1, "Socket", ACTOR, NULL },
 	/* clang-format on */
@@ -368,37 +370,52 @@ static const char *keep(const char *fmt, unsigned n, const char *s)
 	return text;
 }
 
+static int add_activity(struct layout *p, const struct ocsf_kind *k)
+{
+	unsigned class = k->class;
+	const struct render_row fixed[] = {
+		ROW_TEXT("activity_id", k->activity_of ? "" : keep("%u", k->activity, NULL)),
+		ROW_TEXT("activity_name",
+			 k->activity_of ? "" : keep("\"%s\"", 0, k->activity_name)),
+		ROW_TEXT("type_uid",
+			 k->activity_of ? "" : keep("%u", class * 100 + k->activity, NULL)),
+	};
+	static const struct render_row by_event[] = {
+		ROW_FN("activity_id", put_activity_id),
+		ROW_FN("activity_name", put_activity_name),
+		ROW_FN("type_uid", put_type_uid),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (!fixed[i].text)
+			return -ENOMEM;
+	return layout_add(p, k->activity_of ? by_event : fixed, ARRAY_SIZE(fixed), NULL);
+}
+
 static int add_numbers(struct layout *p, const struct ocsf_kind *k, const struct ocsf_class *c,
 		       int version)
 {
-	unsigned activity = k->activity, class = c->uid;
-	struct render_row rows[] = {
-		ROW_TEXT("class_uid", keep("%u", class, NULL)),
+	const struct render_row rows[] = {
+		ROW_TEXT("class_uid", keep("%u", c->uid, NULL)),
 		ROW_TEXT("class_name", keep("\"%s\"", 0, c->name)),
-		ROW_TEXT("category_uid", keep("%u", class / 1000, NULL)),
+		ROW_TEXT("category_uid", keep("%u", c->uid / 1000u, NULL)),
 		ROW_TEXT("category_name", keep("\"%s\"", 0, c->category)),
 		ROW_TEXT("metadata.version", VERSION_TEXT[version]),
 		ROW_TEXT("metadata.profiles",
 			 c->has_action ? "[\"host\",\"security_control\"]" : "[\"host\"]"),
-		ROW_TEXT("severity_id", keep("%u", k->severity, NULL)),
-		ROW_TEXT("activity_id", keep("%u", activity, NULL)),
-		ROW_TEXT("activity_name",
-			 keep("\"%s\"", 0, k->activity_name ? k->activity_name : "")),
-		ROW_TEXT("type_uid", keep("%u", class * 100 + activity, NULL)),
+		ROW_TEXT("severity_id", k->severity ? keep("%u", k->severity, NULL) : ""),
 	};
-	enum { SEVERITY = 6, ACTIVITY, ACTIVITY_NAME, TYPE };
+	static const struct render_row by_rule[] = { ROW_FN("severity_id", put_severity) };
+	size_t n = ARRAY_SIZE(rows) - !k->severity;
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (!rows[i].text)
 			return -ENOMEM;
-	if (!k->severity)
-		rows[SEVERITY] = (struct render_row)ROW_FN("severity_id", put_severity);
-	if (k->activity_of) {
-		rows[ACTIVITY] = (struct render_row)ROW_FN("activity_id", put_activity_id);
-		rows[ACTIVITY_NAME] = (struct render_row)ROW_FN("activity_name", put_activity_name);
-		rows[TYPE] = (struct render_row)ROW_FN("type_uid", put_type_uid);
-	}
-	return layout_add(p, rows, ARRAY_SIZE(rows), NULL);
+	r = layout_add(p, rows, n, NULL);
+	if (r == 0 && !k->severity)
+		r = layout_add(p, by_rule, 1, NULL);
+	return r < 0 ? r : add_activity(p, k);
 }
 
 static int add_action(struct layout *p, int version)
