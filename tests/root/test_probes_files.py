@@ -435,8 +435,10 @@ class Uring(Probes):
         self.assertEqual(seen, [
             ("file.open", None, t + "/a", None, None), ("file.mkdir", t, "d", None, None),
             ("file.rename", None, t + "/a", t, "b"), ("file.delete", t, "b", None, None)])
-        connect = d.one("net.connect")
+        # At once, and again when it is decided.
+        connect, outcome = d.kinds("net.connect")
         self.assertEqual((connect["dport"], connect["flags"] & IOURING), (1, IOURING))
+        self.assertEqual((connect["cookie"], outcome["ret"]), (outcome["cookie"], -111))
         self.assertEqual({r["sandbox"] for r in d.records}, {7})
         self.assertEqual(len(d.escapes("io_uring")), 1)
         return d, connect
