@@ -29,6 +29,9 @@ static int on_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 			text_n -= text_n / 2;
 		}
 		n = vsnprintf(text + text_n, LOG_KEEP - text_n, fmt, copy);
+		/* Noted at once: a long verifier log pushes it out. */
+		if (n > 0)
+			sscanf(text + text_n, "libbpf: prog '%31[^']", program);
 		if (n > 0)
 			text_n += (size_t)n < LOG_KEEP - text_n ? (size_t)n : LOG_KEEP - text_n - 1;
 	}
@@ -43,6 +46,7 @@ void libbpf_log_begin(bool quiet)
 	if (text)
 		text[0] = '\0';
 	text_quiet = quiet;
+	program[0] = '\0';
 	old_print = libbpf_set_print(on_print);
 }
 
@@ -72,7 +76,7 @@ const char *libbpf_log_reason(void)
 	char *line, *next, *last = NULL, *prog = NULL;
 	int prog_n = 0;
 
-	reason[0] = program[0] = '\0';
+	reason[0] = '\0';
 	if (!text)
 		return reason;
 	for (line = text; line; line = next) {
@@ -88,7 +92,6 @@ const char *libbpf_log_reason(void)
 		if (!is_noise(line))
 			last = line;
 	}
-	snprintf(program, sizeof(program), "%.*s", prog_n, prog ? prog : "");
 	if (last && prog)
 		snprintf(reason, sizeof(reason), "%.*s: %s", prog_n, prog, last);
 	else if (last)
