@@ -10,7 +10,7 @@
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
-#include "bpf/lib/sock.bpf.h"
+#include "bpf/lib/sockfile.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
@@ -26,8 +26,6 @@
 #define EISCONN		  106
 #define EALREADY	  114
 #define ERESTARTSYS	  512
-#define S_IFMT		  0170000
-#define S_IFSOCK	  0140000
 
 /* ---- before the act: the kernel's copy of the address ---- */
 
@@ -227,15 +225,6 @@ int on_sendmsg6(struct bpf_sock_addr *ctx)
 
 /* ---- addresses ---- */
 
-static __always_inline struct socket *file_socket(struct file *f)
-{
-	__u16 mode = BPF_CORE_READ(f, f_inode, i_mode);
-
-	if ((mode & S_IFMT) != S_IFSOCK)
-		return NULL;
-	return BPF_CORE_READ(f, private_data);
-}
-
 /* What the caller said, where no kernel object has it. With `own` it is the socket's own address. */
 static __always_inline bool user_addr(struct scratch *s, struct wire_net *r, __u64 uptr, bool own)
 {
@@ -281,40 +270,6 @@ static __always_inline void vsock_addr(struct scratch *s, struct wire_net *r, __
 		s->flags |= WIRE_F_READ_FAULT;
 	w->cid = sa.cid;
 	w->port = sa.port;
-}
-
-/* Address of a unix socket as the kernel keeps it: a resolved path, or the abstract name. */
-GLOBAL int unix_name(struct scratch *s, __u64 sock)
-{
-	struct unix_sock *u = (struct unix_sock *)sock;
-	struct dentry *d = BPF_CORE_READ(u, path.dentry);
-	struct unix_address *a;
-	union packed_str p = {};
-	__u32 off, n;
-	char *dst;
-
-	if (!s)
-		return 0;
-	if (d)
-		return rec_path_packed(s, (__u64)d, (__u64)BPF_CORE_READ(u, path.mnt));
-	a = BPF_CORE_READ(u, addr);
-	n = a ? BPF_CORE_READ(a, len) : 0;
-	if (n <= 2)
-		return 0;
-	n -= 2;
-	dst = rec_room(s, WIRE_SUN_PATH, &off);
-	if (!dst)
-		return 0;
-	barrier_var(n);
-	if (n > WIRE_SUN_PATH)
-		n = WIRE_SUN_PATH;
-	if (bpf_probe_read_kernel(dst, n,
-				  (char *)a + bpf_core_field_offset(struct unix_address, name) + 2))
-		return 0;
-	p.w.off = off;
-	p.w.len = n;
-	s->len = off + n;
-	return p.v;
 }
 
 /* Address of the end that `u` is, else what the caller said. */
@@ -448,19 +403,13 @@ static __always_inline bool fill_own(struct scratch *s, struct wire_net *r, stru
 	return !binds || r->h.ret;
 }
 
-/* Remember a connection for its end. False: it was told already. */
-static __always_inline bool keep_flow(struct scratch *s, struct sock *sk, bool again)
+/* A second connect() for the outcome of a first, interrupted one, which was told when it was decided: the
+ * cgroup program, from which the cookie is, did not run again. */
+static __always_inline bool is_decided_before(const struct wire_net *r)
 {
-	struct flow *f = (struct flow *)s->rec, *was; /* what is behind the record is free */
-	__u64 key = flow_key(f->r.cookie, (__u64)sk);
-
-	was = again ? bpf_map_lookup_elem(&flows, &key) : NULL;
-	if (was && was->r.h.ret == 0)
-		return false;
-	f->sk = (__u64)sk;
-	if (bpf_map_update_elem(&flows, &key, f, BPF_ANY))
-		count_fail(FAIL_STASH);
-	return true;
+	return r->cookie && r->type == SOCK_STREAM &&
+	       (r->family == AF_INET || r->family == AF_INET6) && r->h.ret < 0 &&
+	       r->h.ret != -EINPROGRESS && r->h.ret != -EPERM && r->h.ret != -EACCES;
 }
 
 static __always_inline void send_net(struct scratch *s, struct task_struct *t,
@@ -500,6 +449,8 @@ static __always_inline void send_net(struct scratch *s, struct task_struct *t,
 	} else if (!fill_own(s, r, sk)) {
 		return;
 	}
+	if (connects && !p && is_decided_before(r))
+		return;
 	if ((connects || accepts) && r->type == SOCK_STREAM &&
 	    (r->family == AF_INET || r->family == AF_INET6) &&
 	    (r->h.ret == 0 || r->h.ret == -EINPROGRESS) && !keep_flow(s, sk, connects && !p))

@@ -2,7 +2,7 @@
 /* What a task does through io_uring, which no system call hook sees. Told when it is handed in: the
  * names are the kernel's copies by then and nobody can change them; the result is not known yet, so
  * ret is -EINPROGRESS. Fires in the submitter or in its SQPOLL thread, which inherited the membership.
- * Connects are told by the cgroup programs (net.bpf.c). Two tracepoints did this job in turn; the one
+ * Connects are told by the cgroup programs (net.bpf.c), accepts when they complete (accept.bpf.c). Two tracepoints did this job in turn; the one
  * that the kernel has is loaded. */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/watched.bpf.h"

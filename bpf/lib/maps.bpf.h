@@ -204,6 +204,20 @@ struct {
 	__type(value, struct flow);
 } flows __weak SEC(".maps");
 
+/* Accepts that were handed to io_uring: of one that goes on after its first connection only the ring and
+ * the caller's mark are told with each. */
+struct accept_key {
+	__u64 ring; /* struct io_ring_ctx * */
+	__u64 user_data;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 2048);
+	__type(key, struct accept_key);
+	__type(value, __u32); /* slot to be filled, as in struct io_accept; 0: a descriptor */
+} accepting __weak SEC(".maps");
+
 /* A socket of the internet family that is no stream: who made it or used it last, what went through
  * it, the target that was told last. Ends with the socket. */
 struct sock_state {

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File operations through io_uring, without a library.
+/* Operations on files and sockets through io_uring, without a library.
  *   try_uring plain|sqpoll|worker OP...
  * where OP is open:PATH, mkdir:PATH, unlink:PATH, rename:OLD:NEW, link:OLD:NEW, symlink:TEXT:NEW,
  * write:PATH:TEXT (opened by open, closed by the ring), truncate:PATH:LENGTH, fsetxattr:PATH:NAME,
- * setxattr:PATH:NAME or connect:PORT (127.0.0.1). Prints the
- * result of each on a line. sqpoll: the kernel's own thread takes the work; worker: a worker thread does
+ * setxattr:PATH:NAME, connect:PORT (127.0.0.1), or
+ *   accept:HOW   of HOW (fd, direct = into slot 3, any = into a free slot, multi, skip = no completion when
+ *                it works, unix), with a listener and a client of its own. Prints its port, the client's
+ *                and the result.
+ *   send:PORT, sendmsg:PORT   a datagram of 4 bytes from a new socket
+ * Prints the result of each on a line. sqpoll: the kernel's own thread takes the work; worker: a worker thread does
  * it. Exit code 77: this kernel has no io_uring for us. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static struct {
@@ -53,19 +59,25 @@ static void setup(unsigned int flags)
 	ring.cqes = (struct io_uring_cqe *)(void *)(cq + p.cq_off.cqes);
 }
 
-static int submit(const struct io_uring_sqe *sqe)
+static void put(const struct io_uring_sqe *sqe)
 {
-	unsigned int tail = *ring.sq_tail, at = tail & *ring.sq_mask,
-		     flags = IORING_ENTER_GETEVENTS;
-	int res;
+	unsigned int tail = *ring.sq_tail, at = tail & *ring.sq_mask;
 
 	ring.sqes[at] = *sqe;
 	ring.sq_array[at] = at;
 	__atomic_store_n(ring.sq_tail, tail + 1, __ATOMIC_SEQ_CST);
+}
+
+static int submit(const struct io_uring_sqe *sqe)
+{
+	unsigned int flags = IORING_ENTER_GETEVENTS;
+	int res;
+
+	put(sqe);
 	if (__atomic_load_n(ring.sq_flags, __ATOMIC_SEQ_CST) & IORING_SQ_NEED_WAKEUP)
 		flags |= IORING_ENTER_SQ_WAKEUP;
 	while (__atomic_load_n(ring.cq_tail, __ATOMIC_ACQUIRE) == *ring.cq_head)
-		if (syscall(__NR_io_uring_enter, ring.fd, 1, 1, flags, NULL, 0) < 0 &&
+		if (syscall(__NR_io_uring_enter, ring.fd, 8, 1, flags, NULL, 0) < 0 &&
 		    errno != EINTR)
 			return -errno;
 	res = ring.cqes[*ring.cq_head & *ring.cq_mask].res;
@@ -119,6 +131,84 @@ static int run_second(struct io_uring_sqe *e, const char *op, char *first, char 
 	return r;
 }
 
+static int files[8] = { -1, -1, -1, -1, -1, -1, -1, -1 }; /* direct descriptors, all free */
+
+/* A client that waits in the queue of a new listener. */
+static int waiting(int *ret_port, int *ret_client_port)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sa);
+	int l = socket(AF_INET, SOCK_STREAM, 0), c = socket(AF_INET, SOCK_STREAM, 0);
+
+	inet_aton("127.0.0.1", &sa.sin_addr);
+	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(l, 5) < 0 ||
+	    getsockname(l, (struct sockaddr *)&sa, &len) < 0 ||
+	    connect(c, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		exit(1);
+	*ret_port = ntohs(sa.sin_port);
+	getsockname(c, (struct sockaddr *)&sa, &len);
+	*ret_client_port = ntohs(sa.sin_port);
+	return l;
+}
+
+static int waiting_unix(void)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX, .sun_path = "uring.sock" };
+	int l = socket(AF_UNIX, SOCK_STREAM, 0), c = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	if (bind(l, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(l, 5) < 0 ||
+	    connect(c, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		exit(1);
+	return l;
+}
+
+static int do_accept(const char *how, unsigned int sqe_flags)
+{
+	struct io_uring_sqe e = { .opcode = IORING_OP_ACCEPT, .user_data = 77 };
+	struct io_uring_sqe nop = { .opcode = IORING_OP_NOP };
+	int port = 0, client = 0;
+
+	e.flags = (unsigned char)sqe_flags;
+	e.fd = strcmp(how, "unix") == 0 ? waiting_unix() : waiting(&port, &client);
+	if (strcmp(how, "direct") == 0)
+		e.file_index = 3 + 1;
+	if (strcmp(how, "any") == 0)
+		e.file_index = IORING_FILE_INDEX_ALLOC;
+	if (strcmp(how, "multi") == 0)
+		e.ioprio = IORING_ACCEPT_MULTISHOT;
+	if (e.file_index)
+		syscall(__NR_io_uring_register, ring.fd, IORING_REGISTER_FILES, files, 8);
+	fprintf(stderr, "%d\n%d\n", port, client);
+	if (strcmp(how, "skip"))
+		return submit(&e);
+	e.flags |= IOSQE_CQE_SKIP_SUCCESS | IOSQE_IO_LINK;
+	put(&e);
+	return submit(&nop);
+}
+
+static int send_datagram(bool by_message, int port)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons((unsigned short)port) };
+	struct iovec iov = { "abcd", 4 };
+	struct msghdr m = {
+		.msg_name = &sa, .msg_namelen = sizeof(sa), .msg_iov = &iov, .msg_iovlen = 1
+	};
+	struct io_uring_sqe e = { .opcode = by_message ? IORING_OP_SENDMSG : IORING_OP_SEND };
+
+	inet_aton("127.0.0.1", &sa.sin_addr);
+	e.fd = socket(AF_INET, SOCK_DGRAM, 0);
+	if (by_message) {
+		e.addr = (unsigned long)&m;
+		e.len = 1;
+	} else {
+		if (connect(e.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+			return -errno;
+		e.addr = (unsigned long)iov.iov_base;
+		e.len = 4;
+	}
+	return submit(&e);
+}
+
 static int run(char *op, unsigned int sqe_flags)
 {
 	struct io_uring_sqe e = { .fd = AT_FDCWD, .flags = (unsigned char)sqe_flags };
@@ -138,6 +228,10 @@ static int run(char *op, unsigned int sqe_flags)
 		e.len = 0750;
 	} else if (strcmp(op, "unlink") == 0) {
 		e.opcode = IORING_OP_UNLINKAT;
+	} else if (strcmp(op, "accept") == 0) {
+		return do_accept(arg, sqe_flags);
+	} else if (strncmp(op, "send", 4) == 0) {
+		return send_datagram(strcmp(op, "sendmsg") == 0, atoi(arg));
 	} else if (strcmp(op, "connect") != 0) {
 		second = strchr(arg, ':');
 		if (!second)

@@ -140,6 +140,70 @@ s.close(); a.close(); time.sleep(0.1)
                 self.assertEqual([r["ret"] for r in d.kinds("net.connect", dport=1)], [-115, -111])
                 self.assertEqual(d.one("net.close")["cookie"], good[0]["cookie"])
 
+    def uring(self, how, *ops):
+        """The results of the operations, as try_uring prints them, and what was seen."""
+        d = self.dump(helper("try_uring"), how, *ops, wrap=["env", "-C", self.tmp])
+        if b"io_uring_setup" in d.done.err:
+            self.skipTest("no io_uring: %s" % d.done.err)
+        return [int(x) for x in d.done.err.split() if x.lstrip(b"-").isdigit()], d
+
+    def test_io_uring_accept(self):
+        for how in ("plain", "worker", "sqpoll"):
+            for kind in ("fd", "direct", "any", "multi"):
+                if (how, kind) == ("worker", "multi"):
+                    continue  # refused by the kernel
+                with self.subTest(how=how, kind=kind):
+                    (port, client, res), d = self.uring(how, "accept:" + kind)
+                    self.assertGreaterEqual(res, 0)
+                    a = d.one("net.accept")
+                    self.assertEqual((self.addr(a, "saddr"), a["sport"], self.addr(a, "daddr"), a["dport"], a["ret"]),
+                                     ("127.0.0.1", port, "127.0.0.1", client, 0))
+                    self.assertEqual((a["family"], a["type"], a["proto"], a["flags"] & IOURING), (2, 1, 6, IOURING))
+                    self.assertEqual(a["tgid"], d.one("net.listen")["tgid"])
+                    if kind in ("fd", "multi"):  # direct ones end with the ring, some time after the process
+                        d.one("net.close", cookie=a["cookie"])
+
+    def test_io_uring_accept_unix(self):
+        (_, _, res), d = self.uring("plain", "accept:unix")
+        self.assertGreaterEqual(res, 0)
+        a = d.one("net.accept")
+        self.assertEqual((a["family"], base64.b64decode(a["path"]), a["ret"]), (1, self.path("uring.sock").encode(), 0))
+
+    def test_io_uring_accept_without_completion_is_told_as_pending(self):
+        for how in ("plain", "sqpoll"):
+            with self.subTest(how):
+                (port, _, res), d = self.uring(how, "accept:skip")
+                self.assertEqual(res, 0)
+                a = d.one("net.accept")
+                self.assertEqual((a["sport"], a["dport"], a["ret"], a["flags"] & IOURING), (port, 0, -115, IOURING))
+
+    def test_io_uring_datagrams_count(self):
+        for how in ("plain", "worker", "sqpoll"):
+            with self.subTest(how):
+                res, d = self.uring(how, *["send:4711"] * 1, *["sendmsg:4712"] * 1)
+                self.assertEqual(res, [4, 4])
+                s = d.one("net.send")
+                self.assertEqual((s["dport"], s["flags"] & IOURING, s["count"]), (4712, IOURING, 1))
+                ends = {r["dport"]: self.counts(r)[:2] for r in d.kinds("net.close")}
+                self.assertEqual(ends, {4711: (1, 4), 4712: (1, 4)})
+
+    def test_interrupted_connect_is_pending_and_told_once_when_decided(self):
+        """Nobody answers at 198.51.100.3: the wait is interrupted, the kernel goes on, then finds no route."""
+        d = self.net("""
+import signal
+os.system("ip link add v0 type veth peer name v1 && ip addr add 198.51.100.1/24 dev v0 && ip link set v0 up && ip link set v1 up")
+signal.signal(signal.SIGALRM, lambda *a: None)
+signal.siginterrupt(signal.SIGALRM, True)
+s = socket.socket()
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+addr = struct.pack("=H", socket.AF_INET) + struct.pack("!H", 80) + socket.inet_aton("198.51.100.3") + b"\\0" * 8
+r = sc(42, s.fileno(), addr, len(addr))
+again = sc(42, s.fileno(), addr, len(addr)) if r == -4 else None
+tell(r=r, again=again)
+""")
+        self.assertEqual((d.told["r"], d.told["again"]), (-4, -113))
+        self.assertEqual([r["ret"] for r in d.kinds("net.connect", dport=80)], [-115, -113])
+
     # ---- UDP ----
 
     def test_udp_totals(self):

@@ -12,15 +12,19 @@ static const struct {
 	const char *prog;
 	const char *tracepoint;
 	int arg;	  /* 1 = first */
-	const char *type; /* struct it points to; NULL = not told */
+	const char *type; /* struct it points to; NULL = not told; "" = it is a number */
 } needs[] = {
 	{ "on_oom", "mark_victim", 1, "task_struct" },
 	{ "on_uring_req", "io_uring_submit_req", 1, "io_kiocb" },
 	{ "on_uring_sqe", "io_uring_submit_sqe", 1, "io_kiocb" },
 	{ "on_uring_done", "io_uring_complete", 2, NULL },
+	{ "on_accept_req", "io_uring_submit_req", 1, "io_kiocb" },
+	{ "on_accept_sqe", "io_uring_submit_sqe", 1, "io_kiocb" },
+	{ "on_uring_cqe", "io_uring_complete", 3, "io_uring_cqe" },
+	{ "on_uring_res", "io_uring_complete", 5, "" }, /* flags: there is no third pointer */
 };
 
-/* Does argument `arg` of the tracepoint point to `struct type`? */
+/* Does argument `arg` of the tracepoint point to `struct type`, or for an empty one is it a number? */
 static bool passes(const struct btf *btf, const char *tracepoint, int arg, const char *type)
 {
 	const struct btf_type *t;
@@ -39,6 +43,10 @@ static bool passes(const struct btf *btf, const char *tracepoint, int arg, const
 	if (!btf_is_func_proto(t) || btf_vlen(t) <= arg)
 		return false;
 	t = btf__type_by_id(btf, btf_params(t)[arg].type);
+	while (btf_is_mod(t) || btf_is_typedef(t))
+		t = btf__type_by_id(btf, t->type);
+	if (type && !*type)
+		return btf_is_int(t);
 	if (!btf_is_ptr(t))
 		return false;
 	if (!type)

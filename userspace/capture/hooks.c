@@ -130,6 +130,12 @@ static const char *refusal_at(const struct hooks *h, const struct warder *skel, 
 	return refusal(h, bpf_program__name(prog_at(skel, offset)));
 }
 
+/* Loaded and attached? */
+static bool is_there(const struct hooks *h, const struct warder *skel, size_t offset)
+{
+	return bpf_program__fd(prog_at(skel, offset)) >= 0 && !refusal_at(h, skel, offset);
+}
+
 /* ---- what is wanted ---- */
 
 static const struct {
@@ -518,7 +524,7 @@ void hooks_families(const struct hooks *h, struct capture *c)
 		for (size_t j = 0; j < FAMILY_PROGS && f->progs[j]; j++) {
 			const char *why = refusal_at(h, skel, f->progs[j]);
 
-			found += bpf_program__fd(prog_at(skel, f->progs[j])) >= 0 && !why;
+			found += is_there(h, skel, f->progs[j]);
 			if (why)
 				snprintf(s->detail, sizeof(s->detail), "%s", why);
 		}
@@ -528,6 +534,10 @@ void hooks_families(const struct hooks *h, struct capture *c)
 				snprintf(s->detail, sizeof(s->detail),
 					 "this kernel has no such hook");
 		}
+		if (f->progs[0] == PROG(on_uring_req) && !s->detail[0] &&
+		    !is_there(h, skel, PROG(on_uring_cqe)) &&
+		    !is_there(h, skel, PROG(on_uring_res)))
+			snprintf(s->detail, sizeof(s->detail), "accepts by io_uring are not seen");
 		if (f->slots[0])
 			family_slots(h, skel, f, s, &way);
 		if (f->slots[0] && way != WAY_NONE)
