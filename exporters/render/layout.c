@@ -348,7 +348,11 @@ static char *put_form(struct json_writer *w, char *d, const struct layout_step *
 	case FORM_NOT_HOST:
 		return is_host_name(v->s) ? d : put_str(w, d, v->s);
 	case FORM_OCTAL:
-		return d + sprintf(d, "\"%04o\"", (unsigned)(v->u & 07777));
+		*d++ = '"';
+		for (int shift = 9; shift >= 0; shift -= 3)
+			*d++ = (char)('0' + (v->u >> shift & 7));
+		*d++ = '"';
+		return d;
 	case FORM_TYPE:
 		break;
 	}

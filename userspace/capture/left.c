@@ -34,7 +34,7 @@ static int kill_pass(int tasks_fd, uint32_t sandbox)
 
 	while (dir && (de = readdir(dir)))
 		if (isdigit((unsigned char)de->d_name[0]))
-			n += kill_if_of(tasks_fd, (pid_t)atoi(de->d_name), sandbox);
+			n += kill_if_of(tasks_fd, (pid_t)strtol(de->d_name, NULL, 10), sandbox);
 	return n;
 }
 
