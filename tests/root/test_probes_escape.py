@@ -36,7 +36,20 @@ HARMLESS = [(272, (0x400,)), (135, (0xffffffff,)), (41, (2, 1, 0)), (41, (16, 3,
             (133, (b"fifo", 0o10600, 0)), (159, ("zeros",)), (39, ())]
 
 
+def by_entry_points():
+    """Are calls reached by their own entry points? Then a number that this kernel has no call for (nfsservctl)
+    ends where nothing is hooked: it does nothing but fail."""
+    done = cmd(WARDER, "doctor", "--json")
+    rows = json.loads(done.out)["families"]
+    return any(r["name"] == "escape" and "kretprobe.multi" in r["hook"] for r in rows)
+
+
 class Escapes(Probes):
+    def setUp(self):
+        super().setUp()
+        gone = {180} if by_entry_points() else set()
+        self.rows = [a for a in ATTEMPTS if a[1] not in gone]
+
     TRY = """
 zeros = ctypes.create_string_buffer(1024)
 attempts = json.load(open("attempts"))
@@ -53,14 +66,14 @@ tell(res=res)
         self.path("attempts", text)
 
     def test_every_attempt_is_told(self):
-        self.attempts([(nr, args) for _, nr, args in ATTEMPTS])
+        self.attempts([(nr, args) for _, nr, args in self.rows])
         d = self.script(self.TRY)
         # One of them works here: that it did is told besides.
         worked = d.one("escape", type="ns_change")
         self.assertEqual((worked["args"][0], worked["old"] != worked["new"]), (0x4000000, True))
         told = [(r["type"], r["nr"], r["ret"]) for r in d.escapes() if r["type"] != "ns_change"]
-        self.assertEqual(told, [(t, nr, res) for (t, nr, _), res in zip(ATTEMPTS, d.told["res"])])
-        for r, (_, _, args) in zip([r for r in d.escapes() if r["type"] != "ns_change"], ATTEMPTS):
+        self.assertEqual(told, [(t, nr, res) for (t, nr, _), res in zip(self.rows, d.told["res"])])
+        for r, (_, _, args) in zip([r for r in d.escapes() if r["type"] != "ns_change"], self.rows):
             for got, arg in zip(r["args"], args):
                 if not isinstance(arg, bytes):
                     self.assertEqual(got, arg & 0xffffffffffffffff, r)
@@ -69,7 +82,7 @@ tell(res=res)
         self.assertEqual(d.one("escape", nr=176)["detail"], "warder_none")
 
     def test_attempts_that_seccomp_denies(self):
-        rows = [a for a in ATTEMPTS if a[0] != "clone_ns"]
+        rows = [a for a in self.rows if a[0] != "clone_ns"]
         self.attempts([(nr, args) for _, nr, args in rows])
         numbers = sorted({nr for _, nr, _ in rows})
         d = self.script("""
