@@ -7,7 +7,7 @@ import unittest
 
 from probes import *
 
-CALLS = {"process", "file", "net", "escape"}
+CALLS = {"process", "file", "net", "limit", "escape"}
 
 
 class Tiers(Probes):
