@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporters/stream.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <arpa/inet.h>
@@ -110,6 +111,11 @@ int stream_parse(struct stream_options *ret, char *text, const char *default_por
 		*port++ = 0;
 	ret->host = host;
 	ret->port = port && *port ? port : default_port;
+	/* getaddrinfo would take 65536 for 0 and send to a stranger; a service's name is fine, and 0 is for who
+	 * listens (metrics) */
+	if (ret->port && (ret->port[0] == '-' || (isdigit((unsigned char)ret->port[0]) &&
+						  strtoul(ret->port, NULL, 10) > 65535)))
+		return err_set(err, EINVAL, "address '%s': '%s' is no port", text, ret->port);
 	return 0;
 }
 

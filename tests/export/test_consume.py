@@ -83,7 +83,9 @@ class Consume(TestCase):
                             (("consume", "h:1", "-X", "no.such=1"), ("no.such",)),
                             (("consume", "h:1", "-X", "sasl.password=@/nonexistent"), ("/nonexistent",)),
                             (("sink",), ("test",)), (("sink", "test"), ("test",)),
-                            (("sink", "test", "kafak:x"), ("kafka",))):
+                            (("sink", "test", "kafak:x"), ("kafka",)),
+                            (("sink", "test", "syslog:tcp://127.0.0.1:99999"), ("is no port",)),
+                            (("sink", "test", "syslog:tcp://127.0.0.1:-1"), ("is no port",))):
             done = self.warder(*argv)
             self.assertCode(done, 125)
             self.assertOneLine(done, *words)

@@ -496,18 +496,24 @@ class Http(TestCase):
         self.assertEqual({n for id, n in tried.items() if int(id[3:]) % 50 != 2}, {1})
 
     def test_elastic_basic_and_cut_answer(self):
-        auth, cut = [], [True]
+        auth, cut, empty = [], [True], [True]
 
         def answer(request):
             auth.append(request.headers["Authorization"])
             status, headers, text = self.elastic(request, lambda id: 201)
+            if empty:  # no errors, and no word of any record
+                empty.pop()
+                return status, headers, '{"took":1,"errors":false,"items":[]}'
+            stored.append(len(json.loads(text)["items"]))
             if cut:
                 cut.pop()
                 return status, headers, text.replace('"errors": false', '"errors": true')[:-200]
             return status, headers, text
 
+        stored = []
         self.journal.add(20)
         self.feed("elastic", self.server(answer), "user=u", "password=p,w", "index=i").drain()
+        self.assertEqual(stored, [20, 20])
         self.assertEqual(set(auth), {"Basic " + base64.b64encode(b"u:p,w").decode()})
 
     # ---- OTLP ----

@@ -124,6 +124,15 @@ class Verify(TestCase):
         for part in ids:
             self.assertIn(part, json.loads(done.out)["text"])
 
+    def test_output_that_cannot_be_written(self):
+        """Bytes that were lost are told, however early that was; a reader that has gone is no error."""
+        for words in (["events"], ["replay", "--events"], ["report"], ["verify"], ["export", "--format", "ocsf"]):
+            done = cmd("sh", "-c", '"$@" > /dev/full', "sh", WARDER, words[0], self.s.dir, *words[1:])
+            self.assertCode(done, 125)
+            self.assertIn(b"writing the output", done.err)
+        done = cmd("sh", "-c", '"$0" events "$1" | true; "$0" events "$1" | head -n 1', WARDER, self.s.dir)
+        self.assertEqual((done.code, done.err), (0, b""), done)
+
     def test_events_of_a_cut_record(self):
         path = self.s.segments()[-1]
         os.truncate(path, os.path.getsize(path) // 2)

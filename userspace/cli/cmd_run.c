@@ -419,7 +419,7 @@ static void result_json(struct json *j, const struct run_result *res, const char
 	json_count(j, "dead_letters", e->dead_letters);
 	json_text(j, "bundle", res->bundle);
 	json_key(j, "signed");
-	json_bool(j, res->is_signed);
+	json_bool(j, res->is_signed && !e->journal_error); /* the end must be signed, too */
 	json_text(j, "error", error);
 	json_object_end(j);
 }

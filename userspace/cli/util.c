@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/cli/util.h"
 
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/log.h"
@@ -27,13 +29,29 @@ int cli_bad_usage(const char *command, const struct err *err)
 	return EXIT_WARDER;
 }
 
+/* The reader of a pipe has gone: `warder events S | head` is no error. */
+static bool reader_has_gone(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 int cli_finish_output(int code)
 {
-	if (fflush(stdout) != 0 && errno != EPIPE) {
-		log_error("writing the output: %s", strerror(errno));
-		return EXIT_WARDER;
+	/* of an earlier write that failed nothing is left to flush: only the mark is */
+	bool failed = ferror(stdout);
+	int e = 0;
+
+	if (fflush(stdout) != 0) {
+		failed = true;
+		e = errno;
 	}
-	return code;
+	if (!failed || e == EPIPE || reader_has_gone())
+		return code;
+	log_error("writing the output%s%s", e ? ": " : " failed, it is not complete",
+		  e ? strerror(e) : "");
+	return EXIT_WARDER;
 }
 
 /* `arg`: bool, set when an error (no warning) was printed. */

@@ -334,9 +334,9 @@ static void drain_sinks(struct engine *e, struct engine_result *ret)
 	if (!e->fanout)
 		return;
 	fanout_notify(e->fanout);
-	ret->sinks = (uint32_t)e->opt->sinks_n;
 	ret->sinks_behind = (uint32_t)fanout_drain(e->fanout, last, e->opt->drain_ms);
 	n = fanout_status(e->fanout, rows, ARRAY_SIZE(rows));
+	ret->sinks = (uint32_t)n; /* that of the checkpoints, which nobody named, included */
 	for (size_t i = 0; i < MIN(n, ARRAY_SIZE(rows)); i++)
 		ret->dead_letters += rows[i].poison;
 	for (size_t i = 0; ret->sinks_behind && i < MIN(n, ARRAY_SIZE(rows)); i++) {
