@@ -60,5 +60,6 @@ int BPF_PROG(on_signal, int sig, struct kernel_siginfo *info, struct task_struct
 	r.sig = sig;
 	bpf_probe_read_kernel(r.target_comm, sizeof(r.target_comm), &target->comm);
 	emit(&r, sizeof(r), WIRE_RING_BULK);
+	pressure(st);
 	return 0;
 }

@@ -102,6 +102,7 @@ struct guard {
 	__u64 off;		    /* bit per kind (ENFORCE_KIND) that is not wanted */
 	__u32 policy;		    /* enum pressure_policy */
 	__u32 pressed;		    /* how often a producer was stopped or killed */
+	__u64 over_at;		    /* when it was last well beyond its rate, CLOCK_BOOTTIME ns */
 	__u64 full_at[GUARD_KINDS]; /* token bucket: CLOCK_BOOTTIME ns when it will be full again */
 };
 
@@ -112,6 +113,8 @@ struct guard {
 
 /* The rate then: a flood leaves the other half of the ring to those that are quiet. */
 #define GUARD_NS_PER_BYTE 8000	      /* 125 kB/s of each kind */
+#define GUARD_OVER	  (16 << 10)  /* so much beyond it: who is killed for a full ring, */
+#define GUARD_OVER_NS	  100000000ull /* and for how long after that */
 #define GUARD_BURST	  (160 << 10) /* one exec with 128 KiB of arguments fits */
 
 /* Processes stopped for a full ring: `stopped`, key tgid, value start of the process. */

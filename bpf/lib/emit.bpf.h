@@ -83,6 +83,8 @@ static __always_inline bool guard_stops(struct guard *g, __u32 kind, __u32 len)
 
 	if (full < now)
 		full = now;
+	if (full - now > (__u64)GUARD_OVER * GUARD_NS_PER_BYTE)
+		g->over_at = now;
 	if (full - now > (__u64)GUARD_BURST * GUARD_NS_PER_BYTE)
 		return true;
 	*at = full + (__u64)len * GUARD_NS_PER_BYTE;
@@ -110,7 +112,9 @@ GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 		size = bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE);
 	}
 	if (used >= size / 8 * GUARD_FROM) {
-		if (g->policy != PRESSURE_STOP && guard_stops(g, kind, len))
+		/* with kill it only finds out who it is that fills the ring */
+		if (g->policy != PRESSURE_STOP && guard_stops(g, kind, len) &&
+		    g->policy == PRESSURE_DROP)
 			return ADMIT_RATE;
 		if (ring == WIRE_RING_URGENT && used >= size / 8 * RESERVE_FROM && !last)
 			return ADMIT_FULL;
@@ -137,6 +141,9 @@ GLOBAL int pressure(struct task_state *st)
 		    bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE) / 8 * PRESSURE_AT &&
 	    bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA) <
 		    bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE) / 8 * PRESSURE_AT)
+		return 0;
+	/* to be stopped harms nobody; killed is only who filled it, not who comes by */
+	if (g->policy == PRESSURE_KILL && bpf_ktime_get_boot_ns() - g->over_at > GUARD_OVER_NS)
 		return 0;
 	if (bpf_send_signal(g->policy == PRESSURE_STOP ? 19 : 9)) {
 		count_fail(FAIL_SIGNAL);

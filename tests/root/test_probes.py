@@ -271,11 +271,14 @@ for i in range(3000):
 
     def test_lost_records_are_counted(self):
         d = self.script(self.FLOOD, options=["--bulk", "65536", "--slow", "1"])
-        gap, = d.gaps
-        self.assertEqual((gap["of"], gap["sandbox"]), ("file.open", 7))
+        # a row a reason: beyond the sandbox's rate, or the ring was full
+        self.assertEqual({(g["of"], g["sandbox"]) for g in d.gaps}, {("file.open", 7)})
+        gap = {"count": sum(g["count"] for g in d.gaps), "first_ts": min(g["first_ts"] for g in d.gaps),
+               "last_ts": max(g["last_ts"] for g in d.gaps)}
         seen = [r for r in d.kinds("file.open") if r["path"].startswith(self.path("f"))]
         opens = len(d.kinds("file.open"))
-        self.assertEqual(len(seen) + gap["count"], 3000 + (len(seen) - opens) + (opens - len(seen)))
+        self.assertEqual(len(seen), opens)
+        self.assertEqual(len(seen) + gap["count"], 3000)
         self.assertGreater(gap["last_ts"], gap["first_ts"])
         last = d.kinds("exit")[-1]
         self.assertLess(gap["last_ts"], last["ts"], "and nothing of the urgent ring was lost")
@@ -353,7 +356,8 @@ class Features(Probes):
                 self.assertTrue(r["ok"], r)
             self.assertTrue(r["detail"], r)
         families = {r["family"]: r for r in rows if "family" in r}
-        self.assertEqual(set(families), {"process", "lineage", "file", "net", "dns", "oom", "escape", "io_uring"})
+        self.assertEqual(set(families), {"process", "lineage", "file", "net", "dns", "oom", "escape", "io_uring",
+                                         "limit", "metadata", "signal"})
         self.assertTrue(all(r["ok"] for r in families.values()), families)
 
     def test_without_type_information(self):
