@@ -189,8 +189,6 @@ static int limit_cpu(const struct cgroup *c, uint64_t milli, struct err *err)
 	uint64_t quota = milli * CPU_PERIOD_US / 1000;
 	char text[64];
 
-	if (quota < 1000) /* the kernel's minimum */
-		quota = 1000;
 	if (c->where[CONTROLLER_CPU] == CONTROLLER_V1)
 		return put_u64(c, c->v1_fd[CONTROLLER_CPU], "cpu.cfs_quota_us", quota, err);
 	snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota, CPU_PERIOD_US);

@@ -20,6 +20,7 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 #define NOFILE_MIN    16
 #define PIDS_MAX      (1u << 22)   /* PID_MAX_LIMIT: no kernel has more */
 #define NOFILE_MAX    (1u << 20)   /* fs.nr_open as kernels come */
+#define CPU_MIN	      10	   /* of a period of 100 ms the kernel gives 1 ms or more */
 #define CPU_MAX	      8192000	   /* NR_CPUS, in thousandths */
 #define BYTES_MAX     (1ull << 50) /* more than any machine has, and far from where sums wrap */
 #define TIMEOUT_MAX   (366ull * 86400 * NSEC_PER_SEC)
@@ -198,7 +199,7 @@ static int check_limits(struct sandbox_plan *p, struct err *err)
 		{ "memory", l->memory, MEMORY_MIN, BYTES_MAX },
 		{ "pids", l->pids, PIDS_MIN, PIDS_MAX },
 		{ "open files", l->nofile, NOFILE_MIN, NOFILE_MAX },
-		{ "cpus (thousandths)", l->cpu_milli, 1, CPU_MAX },
+		{ "cpus (thousandths)", l->cpu_milli, CPU_MIN, CPU_MAX },
 		{ "timeout (ns)", l->timeout_ns, 1, TIMEOUT_MAX },
 		{ "disk", l->disk, 1, BYTES_MAX },
 		{ "tmp", l->tmp_bytes, 1, BYTES_MAX },

@@ -131,13 +131,14 @@ static const struct {
 	{ "namespace limits", setup_ns_limits },
 	{ "umask", set_umask },
 	{ "scheduling", plain_scheduling },
-	{ "resource limit", setup_rlimits },
 	{ "bounding set", setup_caps_bound },
 	{ "ids", setup_ids },
 	{ "capabilities", setup_caps_drop },
 	{ "no new privileges", no_new_privs },
 	{ "landlock", setup_landlock },
 	{ "descriptors", arrange_fds },
+	/* Late: the launcher has more files open than a payload may need. */
+	{ "resource limit", setup_rlimits },
 	{ "exec of init", exec_init },
 };
 

@@ -76,6 +76,24 @@ class BadInput(Refusals):
         """Said before the command runs, not after its work is done."""
         self.refused(self.run_argv("--result", "/no/such/dir/r.json"), "/no/such/dir/r.json")
 
+    def test_result_that_the_sandbox_could_forge(self):
+        os.mkdir(self.path("w"))
+        os.symlink(self.path("w"), self.path("link"))
+        for at in ("w", "link"):
+            for option, value in (("--workspace", self.path("w")), ("--rw", self.path("w") + ":/mnt")):
+                self.refused(self.run_argv("--result", self.path(at + "/r.json"), option, value), "forged")
+        self.assertEqual(os.listdir(self.path("w")), [])
+
+    def test_result_of_an_earlier_run_is_gone(self):
+        """No file says: it did not end."""
+        result = self.path("r.json", "{}\n")
+        self.refused(self.run_argv("--result", result, "--rules", self.path("none.yaml")), "none.yaml")
+        self.assertFalse(os.path.exists(result))
+
+    def test_limits_that_would_be_none(self):
+        self.refused(self.run_argv("--cpus", "0.0001"), "cpus")
+        self.refused(["run", "--tenant", "--", "true"], "--tenant")
+
     def test_session_directory_that_cannot_be_made(self):
         self.path("file", "x")
         done = cmd(WARDER, "run", "--session-dir", self.path("file/dir"), "--", "echo", "ran", env=self.env)

@@ -59,6 +59,16 @@ class Counted(Limits):
         e, = self.limits(s, "timeout")
         self.assertEqual((e["limit"]["value"], e["limit"]["effect"]), (300000000, "killed"))
 
+    def test_what_the_kernel_tells_is_in_the_result(self):
+        s = self.session("sh", "-c", "head -c 4000 /dev/zero >a; exit 0", options=["--fsize", "1K"])
+        self.assertTrue(self.limits(s, "fsize"), s.events)
+        self.assertEqual(s.result["limits_hit"], ["fsize"])
+
+    def test_few_open_files(self):
+        """The launcher needs more than a payload may."""
+        s = self.session("sh", "-c", "ulimit -n", options=["--nofile", "16"])
+        self.assertEqual((s.code, s.out), (0, b"16\n"))
+
     def test_nothing_hit_nothing_told(self):
         s = self.session("sh", "-c", "echo a; echo b >&2; dd if=/dev/zero of=/workspace/f bs=1M count=4 2>/dev/null",
                          options=["--pids", "20", "--memory", "256M", "--cpus", "100", "--max-output", "1M",

@@ -23,11 +23,12 @@ int parse_u64(const char *text, uint64_t *ret)
 	return 0;
 }
 
-/* Digits with an optional fraction, in thousandths; *ret_end is what follows. */
+/* Digits with an optional fraction, in thousandths, rounded up: a small limit must not become 0, which
+ * often means none. *ret_end is what follows. */
 static int parse_milli(const char *text, uint64_t *ret, const char **ret_end)
 {
 	uint64_t v = 0, scale = 1000;
-	bool digits = false;
+	bool digits = false, finer = false;
 
 	for (; isdigit((unsigned char)*text); text++, digits = true)
 		if (__builtin_mul_overflow(v, 10, &v) ||
@@ -37,10 +38,13 @@ static int parse_milli(const char *text, uint64_t *ret, const char **ret_end)
 		return -ERANGE;
 	if (*text == '.') {
 		for (text++; isdigit((unsigned char)*text); text++, digits = true) {
-			scale /= 10; /* finer than 1/1000 is dropped */
+			scale /= 10;
+			finer |= !scale && *text != '0';
 			if (__builtin_add_overflow(v, (uint64_t)(*text - '0') * scale, &v))
 				return -ERANGE;
 		}
+		if (__builtin_add_overflow(v, finer, &v))
+			return -ERANGE;
 	}
 	if (!digits)
 		return -EINVAL;
@@ -71,7 +75,7 @@ static int parse_with_unit(const char *text, const struct unit *units, size_t n,
 		} else {
 			if (__builtin_mul_overflow(milli, units[i].factor, &v))
 				return -ERANGE;
-			v /= 1000;
+			v = v / 1000 + (v % 1000 != 0);
 		}
 		*ret = v;
 		return 0;
@@ -265,7 +269,7 @@ static int take_word(const struct option_def *defs, void *target, int argc, char
 		return err_set(err, EINVAL, "option '--%s' takes no value, got '%s'", d->name,
 			       value);
 	if (d->type != OPT_FLAG && !value) {
-		if (*i + 1 >= argc)
+		if (*i + 1 >= argc || !strcmp(argv[*i + 1], "--"))
 			return err_set(err, EINVAL, "option '--%s' needs a value (%s)", d->name,
 				       d->arg);
 		value = argv[++*i];

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
-#include "userspace/base/fd.h"
-#include "userspace/base/json.h"
 #include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
+#include "userspace/cli/run_result.h"
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/run.h"
@@ -72,7 +70,8 @@ static const struct option_def OPTIONS[] = {
 	{ "tenant", 0, OPT_STR, AT(tenant), "NAME", "whose session it is, a word in every event" },
 	{ "session-dir", 0, OPT_STR, AT(session_dir), "DIR",
 	  "write the record here (new or empty; default: /var/lib/warder/sessions/ID)" },
-	{ "result", 0, OPT_STR, AT(result), "FILE", "write how it ended as one JSON object" },
+	{ "result", 0, OPT_STR, AT(result), "FILE",
+	  "write how it ended as one JSON object, whole or not at all" },
 	{ "kafka", 0, OPT_STR, AT(kafka), "BROKERS",
 	  "send events to Kafka, topic warder.events: host:9092,..." },
 	{ "export", 0, OPT_STRLIST, AT(exports), "SINK",
@@ -344,104 +343,6 @@ static int check_actions(const struct ruleset *rs, struct err *err)
 	return 0;
 }
 
-/* ---- result ---- */
-
-static void json_count(struct json *j, const char *key, uint64_t v)
-{
-	json_key(j, key);
-	json_u64(j, v);
-}
-
-static void json_text(struct json *j, const char *key, const char *text)
-{
-	json_key(j, key);
-	if (text && *text)
-		json_strz(j, text);
-	else
-		json_null(j);
-}
-
-/* Without --max-output stdio goes straight through: nobody counts it. */
-static void json_known(struct json *j, const char *key, uint64_t v)
-{
-	json_key(j, key);
-	if (v == WIRE_UNKNOWN)
-		json_null(j);
-	else
-		json_u64(j, v);
-}
-
-static void result_json(struct json *j, const struct run_result *res, const char *reason, int code,
-			const char *error)
-{
-	char started[RFC3339_NS_LEN + 1] = "", ended[RFC3339_NS_LEN + 1] = "";
-	const struct engine_result *e = &res->engine;
-
-	if (res->started_ns)
-		rfc3339_ns(started, res->started_ns);
-	if (res->ended_ns)
-		rfc3339_ns(ended, res->ended_ns);
-	json_object_begin(j);
-	json_text(j, "session", res->session);
-	json_text(j, "backend", res->backend);
-	json_text(j, "reason", reason);
-	json_key(j, "exit_code");
-	json_i64(j, code);
-	json_key(j, "signal");
-	json_i64(j, res->facts.signal);
-	json_text(j, "rule", e->rule);
-	json_text(j, "action", e->action);
-	json_text(j, "started", started);
-	json_text(j, "ended", ended);
-	json_count(j, "cpu_usec", res->facts.cpu_usec);
-	json_count(j, "mem_peak", res->facts.mem_peak);
-	json_count(j, "pids_peak", res->facts.pids_peak);
-	json_known(j, "stdout_bytes", res->facts.stdout_bytes);
-	json_known(j, "stderr_bytes", res->facts.stderr_bytes);
-	json_key(j, "truncated");
-	json_bool(j, res->facts.truncated);
-	json_key(j, "limits_hit");
-	json_array_begin(j);
-	for (uint32_t i = 0; i < 32; i++)
-		if (res->limits_hit >> i & 1 && event_limit_name(i))
-			json_strz(j, event_limit_name(i));
-	json_array_end(j);
-	json_count(j, "events", e->events);
-	json_count(j, "gaps", e->gaps);
-	json_count(j, "alerts", e->alerts);
-	json_key(j, "degraded");
-	json_array_begin(j);
-	for (size_t i = 0; i < res->degraded_n; i++)
-		json_strz(j, res->degraded[i]);
-	json_array_end(j);
-	json_count(j, "sinks", e->sinks);
-	json_count(j, "sinks_behind", e->sinks_behind);
-	json_count(j, "dead_letters", e->dead_letters);
-	json_text(j, "bundle", res->bundle);
-	json_key(j, "signed");
-	json_bool(j, res->is_signed && !e->journal_error); /* the end must be signed, too */
-	json_text(j, "error", error);
-	json_object_end(j);
-}
-
-static int write_result(int fd, const struct run_result *res, const char *reason, int code,
-			const char *error)
-{
-	auto_buf struct buf out = { 0 };
-	struct json j;
-
-	if (fd < 0)
-		return 0;
-	json_init(&j, &out);
-	result_json(&j, res, reason, code, error);
-	buf_addc(&out, '\n');
-	if (out.failed)
-		return -ENOMEM;
-	if (ftruncate(fd, 0) < 0 && errno != EINVAL) /* a pipe or terminal has no length */
-		return -errno;
-	return fd_write_all(fd, out.p, out.n);
-}
-
 static void print_closing(const struct run_result *res)
 {
 	const struct engine_result *e = &res->engine;
@@ -521,7 +422,7 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 
 static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		  const struct ruleset *rules, struct sinks *sinks, enum run_sign sign,
-		  uint32_t pressure, int result_fd)
+		  uint32_t pressure, struct run_result_file *result)
 {
 	const struct run_options opt = {
 		.spec = spec,
@@ -546,7 +447,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 	if (err.code)
 		log_error("%s", err_text(&err));
 	if (r < 0) {
-		write_result(result_fd, &res, "internal", EXIT_WARDER, err_text(&err));
+		run_result_write(result, &res, "internal", EXIT_WARDER, err_text(&err));
 		return EXIT_WARDER;
 	}
 	if (!a->quiet)
@@ -554,11 +455,11 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 	print_troubles(&res);
 	if (res.engine.journal_error) {
 		log_error("the record could not be sealed: %s", strerror(res.engine.journal_error));
-		write_result(result_fd, &res, "internal", EXIT_WARDER, "record not sealed");
+		run_result_write(result, &res, "internal", EXIT_WARDER, "record not sealed");
 		return EXIT_WARDER;
 	}
-	r = write_result(result_fd, &res, res.reason, res.exit_code,
-			 err.code ? err_text(&err) : NULL);
+	r = run_result_write(result, &res, res.reason, res.exit_code,
+			     err.code ? err_text(&err) : NULL);
 	if (r < 0) {
 		log_error("result file '%s': %s", a->result, strerror(-r));
 		return EXIT_WARDER;
@@ -574,7 +475,8 @@ int cmd_run(int argc, char **argv)
 	auto_buf struct buf env_values = { 0 };
 	struct run_args a;
 	struct sandbox_spec spec;
-	auto_close int result_fd = -1;
+	__attribute__((cleanup(run_result_done))) struct run_result_file result =
+		RUN_RESULT_FILE_INIT;
 	struct err err = { 0 };
 	enum run_sign sign = RUN_SIGN_IF_KEY;
 	uint32_t pressure = PRESSURE_DROP;
@@ -594,6 +496,9 @@ int cmd_run(int argc, char **argv)
 	    parse_sign(a.sign, &sign, &err) < 0 || parse_pressure(&a, &pressure, &err) < 0 ||
 	    join_watch_env(&env_values, &a.watch_env, &err) < 0)
 		return cli_bad_usage("run", &err);
+	if (a.result && !a.dry_run && geteuid() == 0 &&
+	    run_result_open(&result, a.result, &spec, &err) < 0)
+		return cli_fail(&err);
 	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules) < 0)
 		return EXIT_WARDER;
 	if (check_actions(rules, &err) < 0)
@@ -606,14 +511,7 @@ int cmd_run(int argc, char **argv)
 			"creates cgroups (try sudo)");
 		return cli_fail(&err);
 	}
-	if (a.result) {
-		result_fd = open(a.result, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
-		if (result_fd < 0) {
-			err_set(&err, errno, "result file '%s': %m", a.result);
-			return cli_fail(&err);
-		}
-	}
 	a.env_values = env_values.p;
 	warn_of_sinks(&sinks);
-	return run_it(&a, &spec, rules, &sinks, sign, pressure, result_fd);
+	return run_it(&a, &spec, rules, &sinks, sign, pressure, &result);
 }

@@ -311,6 +311,7 @@ static void fill_result(struct engine *e, const struct outcome *o, struct engine
 	ret->alerts = stats.alerts;
 	ret->actions = stats.actions;
 	ret->gaps = stats.gaps;
+	ret->limits = stats.limits;
 }
 
 static int seal(struct engine *e, uint64_t gaps)

@@ -42,6 +42,7 @@ enum session_verdict {
 struct session_stats {
 	uint64_t events, alerts, actions, gaps /* events lost */, gap_events;
 	uint64_t by_kind[64]; /* index = position in event_kinds[] */
+	uint32_t limits;      /* bit n: enum wire_limit n was hit */
 	enum session_verdict verdict;
 	char rule[128];	   /* that killed it */
 	char action[16];   /* "kill" */

@@ -58,6 +58,17 @@ static void count_kind(struct session *s, enum wire_kind kind)
 		s->stats.by_kind[i]++;
 }
 
+static void count_limit(struct session *s, struct str type)
+{
+	const char *name;
+
+	for (uint32_t i = 0; i < 32; i++) {
+		name = event_limit_name(i);
+		if (name && str_eqz(type, name))
+			s->stats.limits |= 1u << i;
+	}
+}
+
 void session_lose(struct session *s, uint64_t count, uint64_t first_ts, uint64_t last_ts)
 {
 	if (!s->lost.count)
@@ -112,6 +123,8 @@ static int write_event(struct session *s, struct event *ev, struct buf *json)
 		s->stats.gaps += event_u64(ev, F_GAP_COUNT);
 		s->stats.gap_events++;
 	}
+	if (ev->kind == WIRE_LIMIT)
+		count_limit(s, event_str(ev, F_LIMIT_TYPE));
 	return 0;
 }
 
