@@ -99,7 +99,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/stamp/cc
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # ---- BPF: one object out of bpf/*.bpf.c, and its skeleton ----
-BPF_SRCS := $(wildcard bpf/*.bpf.c)
+BPF_FIRST := bpf/syscall.bpf.c # bpf/lib/compat.bpf.h says why
+BPF_SRCS := $(BPF_FIRST) $(filter-out $(BPF_FIRST),$(wildcard bpf/*.bpf.c))
 BPF_OBJS := $(BPF_SRCS:%.c=$(BUILD)/obj/%.o)
 
 $(BUILD)/obj/bpf/%.bpf.o: bpf/%.bpf.c $(BUILD)/stamp/bpf

@@ -2,11 +2,14 @@
 /* The hooks at the end of system calls: decide in a few ns whether a call is ours, then hand over to the
  * family's program. Why the end: registers still hold the arguments, the result is known, the pages of
  * strings are resident. Missed by all: calls made by io_uring. */
+#define WITH_KSYMS /* first of the objects, see Makefile and lib/compat.bpf.h */
 #include "bpf/lib/sysend.bpf.h"
 #include "bpf/lib/escape.bpf.h"
 #include "bpf/lib/limit.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile bool has_cast = false; /* set by user space: bpf_rdonly_cast is there */
 
 /* Seen by user space: which hook was reached while `armed` was set. A hook can load and attach and never
  * fire. */

@@ -69,7 +69,7 @@ fault:
 /* Build the path of (dentry, vfsmount) in s->path from s->w.pos to WIRE_PATH_MAX. */
 static __always_inline int path_walk(struct scratch *s, __u64 dentry, __u64 vfsmount)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = task_plain(bpf_get_current_task_btf());
 	struct path_ctx x = { .s = s };
 	long off = bpf_core_field_offset(struct mount, mnt);
 
@@ -135,7 +135,7 @@ static __always_inline struct wire_str rec_file_path(struct scratch *s, struct f
 /* The open file behind a descriptor of the current task, or NULL. */
 static __always_inline struct file *fd_file(struct task_struct *t, __u32 fd)
 {
-	struct fdtable *fdt = t->files->fdt;
+	struct fdtable *fdt = task_plain(t)->files->fdt;
 	struct file *f = NULL;
 
 	if (fd < fdt->max_fds)
@@ -156,7 +156,7 @@ static __always_inline __u64 to_number(struct scratch *s, const void *p)
 /* Append the directory that a relative path starts from. */
 GLOBAL int rec_base_packed(struct scratch *s, int dirfd)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = task_plain(bpf_get_current_task_btf());
 	struct file *f;
 
 	if (!s)
@@ -164,7 +164,7 @@ GLOBAL int rec_base_packed(struct scratch *s, int dirfd)
 	if (dirfd == AT_FDCWD)
 		return rec_path_packed(s, to_number(s, t->fs->pwd.dentry),
 				       to_number(s, t->fs->pwd.mnt));
-	f = fd_file(t, dirfd);
+	f = fd_file(bpf_get_current_task_btf(), dirfd);
 	if (!f)
 		return 0;
 	return rec_path_packed(s, (__u64)BPF_CORE_READ(f, f_path.dentry),

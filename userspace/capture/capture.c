@@ -3,6 +3,7 @@
 #include "userspace/capture/capture.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -47,6 +48,8 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 	bpf_map__set_max_entries(c->skel->maps.urgent, (uint32_t)urgent);
 	bpf_map__set_max_entries(c->skel->maps.bulk, (uint32_t)bulk);
 	choose_programs(c->hooks.btf, c->skel->obj);
+	c->skel->rodata->has_cast =
+		btf__find_by_name_kind(c->hooks.btf, "bpf_rdonly_cast", BTF_KIND_FUNC) >= 0;
 	enforce_prepare(c->skel, opt && opt->enforce);
 	hooks_choose(&c->hooks, c->skel);
 	return 0;
