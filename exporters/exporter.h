@@ -190,7 +190,8 @@ struct fanout_options {
 	const struct exporter_gauge *gauges; /* outlive the fan-out */
 	size_t gauges_n;
 	const char *session;
-	int cursor_dirfd; /* where cursors are kept; -1 = nowhere (start at 0) */
+	int cursor_dirfd; /* where cursors and dead letters are kept; -1 = nowhere (start at 0) */
+	bool from_start;  /* leave the cursors alone and start at 0; dead letters are kept */
 	export_source_fn open_source;
 	void *open_source_arg;
 	const struct export_filter_ops *filters; /* NULL = none */
@@ -199,9 +200,10 @@ struct fanout_options {
 struct fanout_status {
 	char name[64];
 	const char *class_name;
-	uint64_t acked;	  /* cursor */
-	uint64_t sent;	  /* highest seq handed to the sink */
-	uint64_t poison;  /* records refused for good; they are in <session>.<sink>.dlq.jsonl */
+	uint64_t acked; /* cursor */
+	uint64_t sent;	/* highest seq handed to the sink */
+	uint64_t
+		poison; /* records refused for good; they are in <session>.<sink>.dlq.jsonl, if cursors are kept */
 	uint64_t rewinds; /* times the sink had to be offered records again */
 	uint64_t errors;
 	uint64_t skipped; /* records that its filter kept from it, rewinds included */

@@ -11,15 +11,13 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 #include "userspace/base/option.h"
+#include "userspace/base/plain.h"
 
 /* Answers of strangers: one line, printable. */
 static void set_line(char *ret, size_t size, const char *text)
 {
-	size_t n = 0;
-
-	for (; text[n] && n < size - 1; n++)
-		ret[n] = (unsigned char)text[n] < 32 || text[n] == 127 ? ' ' : text[n];
-	ret[n] = 0;
+	snprintf(ret, size, "%.*s", (int)size - 1, text);
+	plain_text(ret, ' ', "");
 }
 
 void http_set_text(struct http_sink *s, const char *text)

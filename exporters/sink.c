@@ -9,6 +9,7 @@
 #include "exporters/record.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/plain.h"
 
 static void note_error(struct sink *s, const char *what, const struct err *err)
 {
@@ -49,13 +50,16 @@ static void pause_trouble(struct sink *s, uint64_t now)
 static void dead_letter(struct sink *s, uint64_t seq, struct str json, bool is_json,
 			const char *why)
 {
+	char text[256];
 	int r;
 
 	s->poison++;
-	snprintf(s->why, sizeof(s->why), "%s", why ? why : "");
+	snprintf(text, sizeof(text), "%s", why ? why : "");
+	plain_text(text, '?', "");
+	snprintf(s->why, sizeof(s->why), "%.*s", (int)sizeof(s->why) - 1, text);
 	if (s->cursor_dirfd < 0)
 		return;
-	r = dead_letter_append(s->cursor_dirfd, s->session, s->name, seq, json, is_json, why);
+	r = dead_letter_append(s->cursor_dirfd, s->session, s->name, seq, json, is_json, text);
 	if (r < 0) /* the journal still has the record, the count says that one is missing */
 		note_errno(s, "dead-letter file", r);
 }
@@ -209,7 +213,7 @@ void sink_store_cursor(struct sink *s, uint64_t now)
 {
 	int r;
 
-	if (s->cursor == s->stored || s->cursor_dirfd < 0)
+	if (s->cursor == s->stored || s->cursor_dirfd < 0 || s->from_start)
 		return;
 	s->stored_at = now;
 	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor, s->required);
@@ -233,7 +237,7 @@ bool sink_turn(struct sink *s, uint64_t now, bool hurry, uint64_t *ret_deadline)
 		else if (full && rewinds == s->rewinds)
 			pause_sink(s, now, &s->full_pause, SINK_FULL_MAX_NS);
 	}
-	if (s->cursor != s->stored && s->cursor_dirfd >= 0) {
+	if (s->cursor != s->stored && s->cursor_dirfd >= 0 && !s->from_start) {
 		if (hurry || now >= s->stored_at + SINK_CURSOR_NS)
 			sink_store_cursor(s, now);
 		if (s->cursor != s->stored)
@@ -272,13 +276,17 @@ void sink_status(const struct sink *s, struct fanout_status *ret)
 	ret->said[0] = 0;
 	if (s->class->said && s->cursor)
 		s->class->said(s->x, ret->said, sizeof(ret->said));
+	/* All of it may quote the other side, and ends on terminals and in logs. */
+	plain_text(ret->text, '?', "");
+	plain_text(ret->why, '?', "");
+	plain_text(ret->said, '?', "");
 }
 
 static int load_cursor(struct sink *s, struct err *err)
 {
 	int r;
 
-	if (s->cursor_dirfd < 0)
+	if (s->cursor_dirfd < 0 || s->from_start)
 		return 0;
 	r = cursor_load(s->cursor_dirfd, s->session, s->name, &s->cursor);
 	if (r == -EBADMSG) {
@@ -301,7 +309,7 @@ static int set_required(struct sink *s, const struct exporter_config *cfg, struc
 	if (strcmp(v, "yes") && strcmp(v, "no"))
 		return err_set(err, EINVAL, "property 'required': '%s' is not yes or no", v);
 	s->required = !strcmp(v, "yes");
-	if (!s->required || s->cursor_dirfd < 0)
+	if (!s->required || s->cursor_dirfd < 0 || s->from_start)
 		return 0;
 	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor, true);
 	return r < 0 ? err_set(err, r, "cursor file: %m") : 0;
@@ -349,6 +357,7 @@ int sink_open(struct sink *s, const struct exporter_config *cfg, const struct fa
 		.class = cfg->class,
 		.session = opt->session,
 		.cursor_dirfd = opt->cursor_dirfd,
+		.from_start = opt->from_start,
 		.host = { .wake_fd = wake_fd, .arg = s, .dead_letter = on_dead_letter },
 		.rng = clock_ns(CLOCK_MONOTONIC) | 1,
 	};

@@ -29,6 +29,7 @@ struct sink {
 	struct exporter_host host;
 	const char *session;
 	int cursor_dirfd;
+	bool from_start; /* its cursor is neither read nor written */
 	struct gate gate;
 	bool required;
 	bool own_seq;

@@ -7,11 +7,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from feed import Feed, Journal  # noqa: E402
-from warder import MockKafka, TestCase, kcat_read, need  # noqa: E402
+from warder import WARDER, MockKafka, TestCase, kcat_read, need  # noqa: E402
 
 
 class Consume(TestCase):
@@ -77,6 +78,48 @@ class Consume(TestCase):
         done, total = self.consume(*group, "1")
         self.assertCode(done, 0)
         self.assertEqual(total["records"], 1)
+
+    def test_group_ends(self):
+        """Where the group left off may be the end already."""
+        for seq in (1, 2, 3):
+            self.put("S1", seq)
+        for events in (3, 0):
+            done, total = self.consume("--group", "g", "-X", "session.timeout.ms=6000", "--end")
+            self.assertCode(done, 0)
+            self.assertEqual(total["events"], events)
+
+    def test_topic_that_is_not_there(self):
+        """Nothing was read: that is not "whole", and nobody's topic is made by asking."""
+        for _ in range(2):
+            for options in ((), ("-g", "g"), ("--end",), ("--end", "-g", "g")):
+                done = self.warder("consume", self.kafka.brokers, "-t", "no-such", *options)
+                self.assertCode(done, 125)
+                self.assertOneLine(done, "no-such", "none of that name")
+        for name in ("a b", "", "..", "x" * 250):
+            done = self.warder("consume", self.kafka.brokers, "-t", name, "--end")
+            self.assertCode(done, 125)
+            self.assertOneLine(done, "is no topic name")
+
+    def test_no_broker(self):
+        """--idle bounds the wait for one."""
+        for options in ((), ("-g", "g")):
+            began = time.monotonic()
+            done = self.warder("consume", "127.0.0.1:1", "--idle", "1s", *options)
+            self.assertCode(done, 125)
+            self.assertOneLine(done, "no answer from the brokers")
+            self.assertLess(time.monotonic() - began, 20)  # and not the 30 s of the default
+
+    def test_brokers_go_away(self):
+        """What is left unread is not known: no sum says "whole"."""
+        self.put("S1", 1)
+        proc = subprocess.Popen([WARDER, "consume", self.kafka.brokers, "--idle", "4s"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        self.addCleanup(proc.kill)
+        self.assertEqual(proc.stdout.readline(), b"{}\n")
+        self.kafka.tell("down")
+        out, err = proc.communicate(timeout=60)
+        self.assertEqual(proc.returncode, 125, err)
+        self.assertIn(b"no broker can be reached", err)
 
     def test_bad_use(self):
         for argv, words in ((("consume",), ("brokers",)), (("consume", "a", "b"), ("commas",)),
@@ -162,6 +205,29 @@ class Sink(TestCase):
         code, said = self.ask("--wait", "500ms", "syslog:tcp://127.0.0.1:1")
         self.assertEqual((code, said["taken"]), (1, False))
         self.assertIn("refused", said["said"])
+
+    def test_list(self):
+        self.assertEqual(self.warder("sink", "list").out, b"")  # no file: no names
+        self.assertEqual(json.loads(self.warder("sink", "list", "--json").out), [])
+        self.sinks(soc="kafka:h:1,kafka.sasl.password=s3cret", disk="file:/dev/null")
+        done = self.warder("sink", "list", "--json")
+        self.assertCode(done, 0)
+        self.assertEqual(json.loads(done.out), [{"name": "soc", "class": "kafka"}, {"name": "disk", "class": "file"}])
+        with open(os.path.join(self.env["WARDER_CONFIG"], "sinks.yaml"), "w") as f:
+            f.write("[")
+        self.assertCode(self.warder("sink", "list", "--json"), 125)
+
+    def test_what_a_server_says_is_no_command(self):
+        """C0, C1 as bytes and as UTF-8, and what turns the text round."""
+        text = b"a\x1b[2Jb\x9b31mc\xc2\x9b32md\xe2\x80\xaee\xe2\x81\xa6f"
+        for status, code in ((b"202 OK", 0), (b"400 Bad", 1), (b"503 Busy", 1)):
+            url = self.serve(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(text), text))
+            for form in ((), ("--json",)):
+                done = self.warder("sink", "test", *form, "--wait", "2s" if code else "60s", "webhook:" + url)
+                self.assertCode(done, code)
+                said = done.out.decode()
+                self.assertIn("e", said)
+                self.assertNotRegex(said.replace("\n", ""), "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
     def test_unknown_name(self):
         self.sinks(soc="file:/dev/null")

@@ -2,7 +2,7 @@
 // ours: store
 /* Makes and verifies session bundles for tests/store: `bundle make DIR KEY=VALUE...` with records,
  * frame (records in a frame), segment (bytes), gaps, seal (0 or 1), big (bytes of record 1), session,
- * keys (directory of a host key that signs); `bundle keys DIR` makes such a key; `bundle verify DIR...`
+ * keys (directory of a host key that signs), lines (a file: its lines are the records); `bundle keys DIR` makes such a key; `bundle verify DIR...`
  * prints one JSON object a directory, with KEY set in the environment against the key in that
  * directory. */
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 struct options {
 	unsigned long long records, frame, segment, gaps, seal, big;
-	const char *session, *keys;
+	const char *session, *keys, *lines;
 };
 
 static int open_dir(const char *path)
@@ -54,6 +54,10 @@ static int parse(struct options *o, const char *arg)
 		o->session = arg + 8;
 		return 0;
 	}
+	if (strncmp(arg, "lines=", 6) == 0) {
+		o->lines = arg + 6;
+		return 0;
+	}
 	if (strncmp(arg, "keys=", 5) == 0) {
 		o->keys = arg + 5;
 		return 0;
@@ -83,6 +87,25 @@ static int append(struct journal *j, const struct options *o)
 	return r;
 }
 
+static int append_lines(struct journal *j, const struct options *o)
+{
+	FILE *f = fopen(o->lines, "re");
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+	int r = f ? 0 : -errno;
+
+	while (r == 0 && (n = getline(&line, &cap, f)) > 0) {
+		r = journal_append(j, (struct str){ line, (size_t)n - (line[n - 1] == '\n') });
+		if (r == 0 && o->frame && (journal_next_seq(j) - 1) % o->frame == 0)
+			r = journal_commit(j);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return r;
+}
+
 static int make(int argc, char **argv)
 {
 	struct options o = { .records = 10, .frame = 10, .seal = 1, .session = "01JFIXTURE" };
@@ -109,7 +132,9 @@ static int make(int argc, char **argv)
 	opt.segment_max = o.segment;
 	seal.gaps = o.gaps;
 	r = journal_create(&j, fd, &opt, &err);
-	for (unsigned long long i = 1; r == 0 && i <= o.records; i++) {
+	if (r == 0 && o.lines)
+		r = append_lines(j, &o);
+	for (unsigned long long i = 1; r == 0 && !o.lines && i <= o.records; i++) {
 		r = append(j, &o);
 		if (r == 0 && o.frame && i % o.frame == 0)
 			r = journal_commit(j);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "userspace/base/plain.h"
+
 static enum log_level max_level = LOG_INFO;
 static const char *log_prefix = "warder";
 
@@ -42,10 +44,8 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	/* Text can quote bytes from the sandbox: keep them from driving the terminal. */
-	for (char *p = line; *p; p++)
-		if (((unsigned char)*p < 32 && *p != '\n' && *p != '\t') || *p == 127)
-			*p = '?';
+	/* Text can quote bytes from the sandbox or a server: keep them from driving the terminal. */
+	plain_text(line, '?', "\n\t");
 	if (colour && LEVELS[level].colour[0])
 		fprintf(stderr, "%s: %s%s\033[0m%s\n", log_prefix, LEVELS[level].colour,
 			LEVELS[level].word, line);

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "exporters/exporter.h"
+#include "exporters/kafka.h"
 #include "exporters/scan.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 #include "userspace/base/log.h"
+#include "userspace/base/plain.h"
 #include "userspace/base/ulid.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -21,7 +23,8 @@
 
 #define POLL_MS	       200
 #define COMMIT_NS      NSEC_PER_SEC
-#define METADATA_MS    30000
+#define METADATA_NS    (30 * NSEC_PER_SEC)
+#define METADATA_MS    500 /* one try */
 #define PARTITIONS_MAX 4096
 #define WARNINGS_MAX   100 /* lines about what is missing or late */
 
@@ -39,7 +42,8 @@ static const struct option_def OPTIONS[] = {
 	  "share the work in this consumer group, and go on where it was; default: everything, from the start" },
 	{ "end", 'e', OPT_FLAG, AT(to_end), NULL, "stop at the end of the topic" },
 	{ "count", 'n', OPT_U64, AT(count), "N", "stop after so many events" },
-	{ "idle", 0, OPT_DURATION, AT(idle), "TIME", "stop when nothing came for so long" },
+	{ "idle", 0, OPT_DURATION, AT(idle), "TIME",
+	  "stop when nothing came for so long; without a broker an error, after 30s at the latest" },
 	{ "partial", 'p', OPT_FLAG, AT(partial), NULL,
 	  "the topic does not hold whole sessions (a filter, alerts, aged out): look only for duplicates" },
 	{ "quiet", 'q', OPT_FLAG, AT(quiet), NULL, "print no events, only the sum" },
@@ -53,7 +57,10 @@ struct consumer {
 	const struct consume_args *args;
 	rd_kafka_t *rk;
 	struct consume_check *check;
-	size_t partitions, ended; /* of an assignment of our own */
+	bool assigned;			      /* it is known which partitions are ours */
+	uint64_t owned[PARTITIONS_MAX / 64];  /* bit maps */
+	uint64_t unread[PARTITIONS_MAX / 64]; /* those whose end was not seen yet */
+	bool cut;			      /* no broker is connected, as far as is known */
 	unsigned warnings;
 	uint64_t commit_at, last_at;
 	bool failed;
@@ -118,6 +125,51 @@ static int make_conf(rd_kafka_conf_t *conf, const char *brokers, const struct co
 	return r;
 }
 
+static void set_partition(struct consumer *c, int32_t n, bool owned, bool unread)
+{
+	uint64_t bit = n >= 0 && n < PARTITIONS_MAX ? 1ull << n % 64 : 0;
+	size_t word = bit ? (size_t)n / 64 : 0;
+
+	c->owned[word] = owned ? c->owned[word] | bit : c->owned[word] & ~bit;
+	c->unread[word] = unread ? c->unread[word] | bit : c->unread[word] & ~bit;
+}
+
+static bool is_at_end(const struct consumer *c)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(c->unread); i++)
+		if (c->unread[i])
+			return false;
+	return c->assigned;
+}
+
+/* The group hands partitions out, and takes them back; none at all is an assignment, too. */
+static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+			 rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+	struct consumer *c = opaque;
+	bool ours = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+
+	for (int i = 0; i < list->cnt; i++)
+		set_partition(c, list->elems[i].partition, ours, ours);
+	c->assigned = ours;
+	if (!strcmp(rd_kafka_rebalance_protocol(rk), "COOPERATIVE"))
+		rd_kafka_error_destroy(ours ? rd_kafka_incremental_assign(rk, list)
+					    : rd_kafka_incremental_unassign(rk, list));
+	else
+		rd_kafka_assign(rk, ours ? list : NULL);
+}
+
+/* In our polls. What it says about single brokers passes, or comes to this. */
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+	struct consumer *c = opaque;
+
+	(void)rk;
+	(void)reason;
+	if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+		c->cut = true;
+}
+
 static int open_consumer(struct consumer *c, const char *brokers, struct err *err)
 {
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
@@ -128,6 +180,9 @@ static int open_consumer(struct consumer *c, const char *brokers, struct err *er
 		rd_kafka_conf_destroy(conf);
 		return r;
 	}
+	rd_kafka_conf_set_opaque(conf, c);
+	rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+	rd_kafka_conf_set_error_cb(conf, on_error);
 	c->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
 	if (!c->rk) {
 		rd_kafka_conf_destroy(conf);
@@ -142,33 +197,62 @@ static int failed(struct err *err, const char *what, rd_kafka_resp_err_t code)
 	return err_set(err, EIO, "%s: %s", what, rd_kafka_err2str(code));
 }
 
-/* Every partition from its start: nobody else's offsets are touched. */
-static int assign_all(struct consumer *c, const char *topic, struct err *err)
+/* How many partitions the topic has. All topics are listed: asking for one by its name makes it, where
+ * brokers are set to do that. */
+static int count_partitions(const struct rd_kafka_metadata *meta, const char *topic,
+			    struct err *err)
 {
-	rd_kafka_topic_t *t = rd_kafka_topic_new(c->rk, topic, NULL);
-	rd_kafka_topic_partition_list_t *list;
-	const struct rd_kafka_metadata *meta;
-	rd_kafka_resp_err_t code =
-		t ? rd_kafka_metadata(c->rk, 0, t, &meta, METADATA_MS) : rd_kafka_last_error();
+	for (int i = 0; i < meta->topic_cnt; i++) {
+		const struct rd_kafka_metadata_topic *t = &meta->topics[i];
 
-	if (t)
-		rd_kafka_topic_destroy(t);
-	if (code)
-		return failed(err, "asking the brokers", code);
-	if (meta->topic_cnt != 1 || meta->topics[0].err || !meta->topics[0].partition_cnt ||
-	    meta->topics[0].partition_cnt > PARTITIONS_MAX) {
-		code = meta->topic_cnt == 1 && meta->topics[0].err
-			       ? meta->topics[0].err
-			       : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-		rd_kafka_metadata_destroy(meta);
-		return failed(err, topic, code);
+		if (strcmp(t->topic, topic))
+			continue;
+		if (t->err)
+			return failed(err, topic, t->err);
+		if (t->partition_cnt < 1 || t->partition_cnt > PARTITIONS_MAX)
+			return err_set(err, E2BIG, "topic '%s': %d partitions, at most %d are read",
+				       topic, t->partition_cnt, PARTITIONS_MAX);
+		return t->partition_cnt;
 	}
-	c->partitions = (size_t)meta->topics[0].partition_cnt;
-	list = rd_kafka_topic_partition_list_new((int)c->partitions);
-	for (int i = 0; i < (int)c->partitions; i++)
+	return err_set(err, ENOENT,
+		       "topic '%s': the brokers have none of that name, or it may not "
+		       "be read",
+		       topic);
+}
+
+/* Waits for a broker, as long as --idle allows. */
+static int find_topic(struct consumer *c, const char *topic, struct err *err)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC),
+		 wait = c->args->idle ? c->args->idle : METADATA_NS;
+	const struct rd_kafka_metadata *meta;
+	uint64_t end = now + MIN(wait, METADATA_NS);
+	rd_kafka_resp_err_t code;
+	int n;
+
+	do {
+		code = rd_kafka_metadata(c->rk, 1, NULL, &meta, METADATA_MS);
+		now = clock_ns(CLOCK_MONOTONIC);
+	} while (code && now < end && !atomic_load(&stop));
+	if (code)
+		return failed(err, "no answer from the brokers", code);
+	n = count_partitions(meta, topic, err);
+	rd_kafka_metadata_destroy(meta);
+	return n;
+}
+
+/* Every partition from its start: nobody else's offsets are touched. */
+static int assign_all(struct consumer *c, const char *topic, int n, struct err *err)
+{
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(n);
+	rd_kafka_resp_err_t code;
+
+	for (int i = 0; i < n; i++) {
 		rd_kafka_topic_partition_list_add(list, topic, i)->offset =
 			RD_KAFKA_OFFSET_BEGINNING;
-	rd_kafka_metadata_destroy(meta);
+		set_partition(c, i, true, true);
+	}
+	c->assigned = true;
 	code = rd_kafka_assign(c->rk, list);
 	rd_kafka_topic_partition_list_destroy(list);
 	return code ? failed(err, "reading the topic", code) : 0;
@@ -207,9 +291,7 @@ __attribute__((format(printf, 2, 3))) static void warn(struct consumer *c, const
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	for (char *p = text; *p; p++) /* keys are anybody's */
-		if ((unsigned char)*p < 32 || *p == 127)
-			*p = '?';
+	plain_text(text, '?', ""); /* keys are anybody's */
 	log_warn("%s%s", text, c->warnings == WARNINGS_MAX ? " (and so on)" : "");
 }
 
@@ -264,7 +346,7 @@ static bool is_done(const struct consumer *c, uint64_t now)
 
 	consume_check_counts(c->check, &n);
 	return atomic_load(&stop) || c->failed || (c->args->count && n.events >= c->args->count) ||
-	       (c->args->to_end && c->partitions && c->ended >= c->partitions) ||
+	       (c->args->to_end && is_at_end(c)) ||
 	       (c->args->idle && now - c->last_at > c->args->idle);
 }
 
@@ -272,15 +354,18 @@ static void handle(struct consumer *c, const rd_kafka_message_t *m, struct err *
 {
 	switch (m->err) {
 	case RD_KAFKA_RESP_ERR_NO_ERROR:
+		c->cut = false;
 		take(c, m);
 		break;
 	case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-		c->ended++;
+		c->cut = false;
+		set_partition(c, m->partition, true, false);
 		break;
 	case RD_KAFKA_RESP_ERR__FATAL:
 	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
 	case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
 	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+	case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
 		c->failed = true;
 		failed(err, c->args->topic, m->err);
 		break;
@@ -312,6 +397,11 @@ static int consume(struct consumer *c, struct err *err)
 			break;
 	}
 	commit(c);
+	if (c->cut && !c->failed && !atomic_load(&stop)) {
+		/* What nobody could be asked for is not known to be whole. */
+		err_set(err, EIO, "%s: no broker can be reached", c->args->topic);
+		c->failed = true;
+	}
 	return c->failed ? -EIO : 0;
 }
 
@@ -379,10 +469,15 @@ int cmd_consume(int argc, char **argv)
 		return cli_fail(&err);
 	}
 	c.check = check;
+	if (kafka_check_topic("topic", args.topic, &err) < 0)
+		return cli_fail(&err);
 	r = open_consumer(&c, argv[1], &err);
 	if (r < 0)
 		return cli_fail(&err);
-	r = args.group ? subscribe(&c, args.topic, &err) : assign_all(&c, args.topic, &err);
+	n = find_topic(&c, args.topic, &err);
+	r = n < 0	 ? n
+	    : args.group ? subscribe(&c, args.topic, &err)
+			 : assign_all(&c, args.topic, n, &err);
 	if (r == 0)
 		r = consume(&c, &err);
 	good = r == 0 ? print_sum(&c) : false;

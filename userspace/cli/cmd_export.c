@@ -28,6 +28,10 @@ DEFINE_AUTO(fanout, fanout_free)
 
 #define WAIT_DEFAULT_NS (60 * NSEC_PER_SEC)
 
+/* Exit codes of sending */
+#define EXIT_BEHIND  1
+#define EXIT_REFUSED 3 /* as verify's: all of it, but for what is declared missing */
+
 struct export_args {
 	uint64_t wait;
 	struct export_render render;
@@ -81,10 +85,12 @@ static int scan_bundle(int fd, char session[ULID_LEN + 1], uint64_t *ret_last, s
 	return r;
 }
 
-static int report(struct fanout *f, uint64_t last, int behind)
+/* Refused records are lost for that sink: a script must not take it for success. */
+static int report(struct fanout *f, const struct fanout_options *fo, uint64_t last, int behind)
 {
 	struct fanout_status rows[FANOUT_SINKS_MAX];
 	size_t n = MIN(fanout_status(f, rows, ARRAY_SIZE(rows)), ARRAY_SIZE(rows));
+	int code = behind ? EXIT_BEHIND : 0;
 
 	for (size_t i = 0; i < n; i++)
 		printf("%s: %llu of %llu events%s%s\n", rows[i].name,
@@ -92,11 +98,33 @@ static int report(struct fanout *f, uint64_t last, int behind)
 		       (unsigned long long)(rows[i].own_seq ? rows[i].sent : last),
 		       fanout_status_lag(&rows[i], last) && rows[i].text[0] ? ": " : "",
 		       fanout_status_lag(&rows[i], last) ? rows[i].text : "");
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].poison)
-			printf("%s: %llu events refused for good: %s\n", rows[i].name,
-			       (unsigned long long)rows[i].poison, rows[i].why);
-	return cli_finish_output(behind ? 1 : 0);
+	for (size_t i = 0; i < n; i++) {
+		if (!rows[i].poison)
+			continue;
+		printf("%s: %llu events refused for good: %s\n", rows[i].name,
+		       (unsigned long long)rows[i].poison, rows[i].why);
+		if (fo->cursor_dirfd >= 0)
+			printf("%s: they are in %s/cursors/%s.%s.dlq.jsonl\n", rows[i].name,
+			       state_dir(), fo->session, rows[i].name);
+		code = code ? code : EXIT_REFUSED;
+	}
+	return cli_finish_output(code);
+}
+
+/* With --all no cursor is needed: who may not write there exports all the same. */
+static int open_cursors(struct fanout_options *fo, const struct export_args *a, uid_t uid,
+			gid_t gid, struct err *err)
+{
+	int fd, r;
+
+	r = cursors_open(&fd, geteuid() ? geteuid() : uid, geteuid() ? getegid() : gid, err);
+	if (r == 0) {
+		fo->cursor_dirfd = fd;
+		fo->from_start = a->all;
+	} else if (a->all) {
+		log_warn("%s: what a sink refuses for good is not kept", err_text(err));
+	}
+	return a->all ? 0 : r;
 }
 
 static bool is_signed(int bundle)
@@ -129,12 +157,9 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		return cli_fail(err);
 	}
 	checkpoints = (struct checkpoint_source_arg){ bundle, session };
-	if (!a->all) {
-		if (cursors_open(&cursors, geteuid() ? geteuid() : uid, geteuid() ? getegid() : gid,
-				 err) < 0)
-			return cli_fail(err);
-		fo.cursor_dirfd = cursors;
-	}
+	if (open_cursors(&fo, a, uid, gid, err) < 0)
+		return cli_fail(err);
+	cursors = fo.cursor_dirfd;
 	if (fanout_new(&fanout, &fo, err) < 0)
 		return cli_fail(err);
 	for (int i = 0; i < sinks_n; i++) {
@@ -160,7 +185,7 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		return cli_fail(err);
 	fanout_notify(fanout);
 	wait_ms = (a->wait ? a->wait : WAIT_DEFAULT_NS) / NSEC_PER_MSEC;
-	return report(fanout, last, fanout_drain(fanout, last, (int)MIN(wait_ms, INT32_MAX)));
+	return report(fanout, &fo, last, fanout_drain(fanout, last, (int)MIN(wait_ms, INT32_MAX)));
 }
 
 int cmd_export(int argc, char **argv)
@@ -180,7 +205,8 @@ int cmd_export(int argc, char **argv)
 			"of a SIEM (exporters/render/README.md), one a line.\n"
 			"SINK: file:PATH, kafka:BROKERS[,key=value...], syslog, splunk, elastic, webhook,\n"
 			"otlp, metrics (exporters/README.md)\n\n"
-			"Exit code: 0 all taken, 1 a sink is behind or an event has no such form, 125 warder's own error.",
+			"Exit code: 0 all taken, 1 a sink is behind or an event has no such form, 3 a sink refused\n"
+			"events for good (they are kept as dead letters), 125 warder's own error.",
 			OPTIONS);
 		return 0;
 	}

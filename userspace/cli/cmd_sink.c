@@ -28,7 +28,8 @@ struct sink_args {
 static const struct option_def OPTIONS[] = {
 	{ "wait", 'w', OPT_DURATION, offsetof(struct sink_args, wait), "TIME",
 	  "give up when the event was not taken by then (default: 15s)" },
-	{ "json", 0, OPT_FLAG, offsetof(struct sink_args, json), NULL, "one JSON object" },
+	{ "json", 0, OPT_FLAG, offsetof(struct sink_args, json), NULL,
+	  "one JSON object; of a list: an array of {name, class}" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct sink_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -189,7 +190,34 @@ static int test(const struct sink_args *a, const char *word, struct err *err)
 }
 
 /* Descriptions may hold secrets: only the class is shown. */
-static int list(struct err *err)
+static void print_list(const struct flat_file *f, bool as_json)
+{
+	auto_buf struct buf out = { 0 };
+	struct json j;
+
+	for (size_t i = 0; !as_json && i < f->n; i++)
+		printf("%-24s %.*s\n", f->v[i].key, (int)strcspn(f->v[i].value, ":"),
+		       f->v[i].value);
+	if (!as_json)
+		return;
+	json_init(&j, &out);
+	json_array_begin(&j);
+	for (size_t i = 0; i < f->n; i++) {
+		struct str class = { f->v[i].value, strcspn(f->v[i].value, ":") };
+
+		json_object_begin(&j);
+		json_key(&j, "name");
+		json_strz(&j, f->v[i].key);
+		json_key(&j, "class");
+		json_str(&j, class);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	printf("%.*s\n", (int)out.n, out.p);
+}
+
+/* A host without the file has no named sinks: an empty list. */
+static int list(bool as_json, struct err *err)
 {
 	struct flat_file f = { 0 };
 	char path[PATH_MAX];
@@ -197,11 +225,11 @@ static int list(struct err *err)
 
 	if (r == 0)
 		r = flat_load(&f, path, err);
-	if (r < 0)
+	if (r < 0 && r != -ENOENT)
 		return r;
-	for (size_t i = 0; i < f.n; i++)
-		printf("%-24s %.*s\n", f.v[i].key, (int)strcspn(f.v[i].value, ":"), f.v[i].value);
-	flat_done(&f);
+	print_list(&f, as_json);
+	if (r == 0)
+		flat_done(&f);
 	return cli_finish_output(0);
 }
 
@@ -215,7 +243,7 @@ int cmd_sink(int argc, char **argv)
 		return cli_bad_usage("sink", &err);
 	if (args.help) {
 		cli_usage(
-			"sink test [OPTIONS] NAME|SINK\n       warder sink list",
+			"sink test [OPTIONS] NAME|SINK\n       warder sink list [--json]",
 			"Send one marked event (audit.start, sandbox \"sink-test\") to a sink, and tell what\n"
 			"the other side said. NAME: out of /etc/warder/sinks.yaml, a line each:\n"
 			"  soc: kafka:broker:9092,topic=sandboxes\n"
@@ -226,7 +254,7 @@ int cmd_sink(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (n == 1 && !strcmp(argv[1], "list")) {
-		r = list(&err);
+		r = list(args.json, &err);
 	} else if (n == 2 && !strcmp(argv[1], "test")) {
 		r = test(&args, argv[2], &err);
 	} else {

@@ -10,6 +10,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
+#include "userspace/base/plain.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
@@ -182,13 +183,15 @@ static void add_json(struct json *j, const char *session, const struct parts *p)
 static const char *member(struct str object, const char *key, char *ret, size_t size)
 {
 	struct str v = { 0 };
-	size_t n = 0;
+	size_t n;
 
 	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
 		v = (struct str){ v.p + 1, v.n - 2 };
-	for (; n < v.n && n < size - 1; n++)
-		ret[n] = (unsigned char)v.p[n] < 32 || v.p[n] == 127 ? '?' : v.p[n];
+	n = MIN(v.n, size - 1);
+	if (n)
+		memcpy(ret, v.p, n);
 	ret[n] = 0;
+	plain_text(ret, '?', "");
 	return ret;
 }
 

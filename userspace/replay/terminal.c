@@ -2,25 +2,8 @@
 #include <errno.h>
 
 #include "userspace/base/json.h"
+#include "userspace/base/plain.h"
 #include "userspace/replay/timeline.h"
-
-/* Characters that a terminal obeys or a reader does not see, though they are valid UTF-8: C1 controls,
- * soft hyphen, zero-width and bidi controls (UAX #9), line separators, variation selectors, tags. */
-static bool is_deceptive(uint32_t c)
-{
-	static const struct {
-		uint32_t from, to;
-	} ranges[] = {
-		{ 0x00, 0x1f },	    { 0x7f, 0x9f },	{ 0xad, 0xad },	    { 0x61c, 0x61c },
-		{ 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },
-		{ 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe0fff },
-	};
-
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-		if (c >= ranges[i].from && c <= ranges[i].to)
-			return true;
-	return false;
-}
 
 static uint32_t code_point(struct str s)
 {
