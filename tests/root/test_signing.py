@@ -50,7 +50,11 @@ class Signing(TestCase):
         self.keys("rotate")
         done = s.verify("--key", self.path("new.pub", self.keys("public")))
         self.assertCode(done, 1)
-        self.assertIn(b"sign", done.out)
+        self.assertIn(b"not trusted: signed by host key", done.out)
+        self.assertIn(b"intact and sealed", done.out)
+        told = json.loads(s.verify("--json", "--key", self.path("new.pub")).out)
+        self.assertEqual((told["signed"], told["trusted"], told["code"]), (True, False, 1))
+        self.assertGreater(told["records"], 3)
 
     def test_never_and_always(self):
         s = self.session("true", options=["--sign", "always"])

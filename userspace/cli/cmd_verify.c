@@ -79,7 +79,7 @@ static void print_json(const struct verify_report *rep)
 	putchar('\n');
 }
 
-static void print_text(const struct verify_report *rep)
+static void print_text(const struct verify_report *rep, bool has_keys)
 {
 	printf("%s\n", rep->text);
 	printf("  session   %s\n", rep->session);
@@ -91,6 +91,7 @@ static void print_text(const struct verify_report *rep)
 	if (rep->is_signed)
 		printf("  signed    by %s (%s), %llu checkpoints\n", rep->host_key,
 		       rep->is_trusted ? "a key you gave"
+		       : has_keys      ? "none of the keys you gave"
 				       : "compare it with the host's, or give --key",
 		       (unsigned long long)rep->checkpoints);
 	else
@@ -121,11 +122,12 @@ int cmd_verify(int argc, char **argv)
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("verify", &err);
 	if (args.help) {
-		cli_usage("verify [OPTIONS] SESSION|DIR",
-			  "Prove that a session's record is complete and unaltered.\n\n"
-			  "Exit code: 0 intact and sealed, 1 altered, 2 open or truncated,\n"
-			  "3 intact with declared gaps, 125 cannot tell.",
-			  OPTIONS);
+		cli_usage(
+			"verify [OPTIONS] SESSION|DIR",
+			"Prove that a session's record is complete and unaltered.\n\n"
+			"Exit code: 0 intact and sealed, 1 altered or by a key not given, 2 open or truncated,\n"
+			"3 intact with declared gaps, 125 cannot tell.",
+			OPTIONS);
 		return 0;
 	}
 	if (n != 1) {
@@ -146,6 +148,6 @@ int cmd_verify(int argc, char **argv)
 	if (args.json)
 		print_json(&rep);
 	else if (!args.quiet)
-		print_text(&rep);
+		print_text(&rep, opt.n_keys > 0);
 	return cli_finish_output(rep.state);
 }

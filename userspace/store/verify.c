@@ -383,6 +383,7 @@ int store_verify_signed(int dirfd, const struct verify_options *opt, struct veri
 	int r;
 
 	r = verify_run(&v, err);
+	verify_log_foreign(&v);
 	segment_file_close(&v.file);
 	checkpoint_file_close(&v.log);
 	unpacker_done(&v.unpacker);

@@ -36,6 +36,7 @@ struct verify {
 	struct checkpoint_file log; /* fd -1: the bundle is not signed */
 	struct merkle *tree;	    /* only when it is */
 	uint64_t signed_seq;	    /* covered by the last checkpoint that was good */
+	bool is_foreign;	    /* keys were given, and the signer is none of them */
 
 	verify_progress_fn fn;
 	void *arg;
@@ -46,7 +47,7 @@ struct verify {
 int verify_finding(struct verify *v, enum verify_state state, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* All four: enum walk, or -errno. */
+/* The first three: enum walk, or -errno. */
 int verify_log_open(struct verify *v, struct err *err);
 /* All that was signed about the point that the walk has reached, `off` in its segment. */
 int verify_log_reached(struct verify *v, uint64_t off);
@@ -54,5 +55,7 @@ int verify_log_reached(struct verify *v, uint64_t off);
 int verify_log_end(struct verify *v);
 /* Who signed, behind the sentence of a good bundle. */
 void verify_log_signer(struct verify *v);
+/* Whatever was found, a signature by somebody else than the reader trusts fails. */
+void verify_log_foreign(struct verify *v);
 
 #endif

@@ -34,9 +34,9 @@ static const char *check_checkpoint(struct verify *v, const struct checkpoint *c
 	if (c->type == CHECKPOINT_GENESIS) {
 		if (strcmp(v->log.genesis.session, v->report->session) != 0)
 			return "it is about another session";
-		if (v->opt->n_keys && !is_trusted(v, v->log.genesis.host_key))
-			return "it is signed by none of the keys that were given";
-		hash_to_hex(v->report->host_key, v->log.genesis.host_key);
+		if (!v->is_foreign)
+			hash_to_hex(v->report->host_key, v->log.genesis.host_key);
+		v->is_foreign |= v->opt->n_keys && !is_trusted(v, v->log.genesis.host_key);
 	} else if ((c->type == CHECKPOINT_SEAL) != v->sealed) {
 		return "it does not stand where it says it does";
 	}
@@ -117,7 +117,7 @@ int verify_log_end(struct verify *v)
 	if (memcmp(root, v->seal.root, sizeof(root)) != 0)
 		return log_altered(v, "the seal has another tree root than the records");
 	v->report->is_signed = true;
-	v->report->is_trusted = v->opt->n_keys > 0;
+	v->report->is_trusted = v->opt->n_keys > 0 && !v->is_foreign;
 	return WALK_ON;
 }
 
@@ -131,6 +131,22 @@ void verify_log_signer(struct verify *v)
 			 v->report->is_trusted ? "trusted" : "not checked against a known key");
 	else
 		snprintf(v->report->text + n, sizeof(v->report->text) - n, "; not signed");
+}
+
+void verify_log_foreign(struct verify *v)
+{
+	struct verify_report *rep = v->report;
+	char was[sizeof(rep->text)];
+
+	if (!v->is_foreign || rep->state == VERIFY_ALTERED)
+		return;
+	memcpy(was, rep->text, sizeof(was));
+	rep->is_trusted = false;
+	verify_finding(
+		v, VERIFY_ALTERED,
+		"not trusted: signed by host key %.16s..., which is none of the keys that were "
+		"given; apart from that: %.*s",
+		rep->host_key, (int)sizeof(was) / 2, was);
 }
 
 int verify_log_open(struct verify *v, struct err *err)
