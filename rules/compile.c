@@ -269,7 +269,8 @@ static void pushdown(struct ruleset *rs, struct event *ev, uint32_t *stamp)
 		for (size_t i = 0; i < rs->rule_n; i++) {
 			struct rule *r = rs->rule[i];
 
-			if (runs(r) && !r->st && r->info.action == RULE_ACT_KILL &&
+			/* What is for some sandboxes only is decided where they are told apart. */
+			if (runs(r) && !r->st && !r->has_for && r->info.action == RULE_ACT_KILL &&
 			    fold(&f, r->pred) == 1)
 				r->kill_escapes |= 1ull << t;
 		}

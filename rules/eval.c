@@ -442,6 +442,7 @@ static size_t run_event(const struct ruleset *rs, const struct event *ev, bool i
 			const struct rule *r = rs->rule[p->rule];
 
 			if (!run_prog(rs, b, &e, p->entry, known, value) ||
+			    !rule_memory_has(st, p->rule) ||
 			    (r->st && !stateful_hit(st, r, p->step, &e)))
 				continue;
 			if (ret->n < RULE_MATCH_MAX)

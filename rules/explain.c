@@ -79,6 +79,24 @@ static void put_state(struct buf *out, const struct rule *r)
 		   modes[s->mode], (double)s->window_ns / 1e9, s->slots * s->slot_size);
 }
 
+static void put_for(struct buf *out, const struct rule *r)
+{
+	const char *sep = "for: ";
+
+	for (int k = 0; k < RULE_FOR_KEYS; k++) {
+		const struct str *v = r->info.only[k].v;
+
+		if (!r->info.only[k].n)
+			continue;
+		buf_printf(out, "%s%s ", sep, rule_for_names[k]);
+		for (size_t i = 0; i < r->info.only[k].n; i++)
+			buf_printf(out, "%s%.*s", i ? " or " : "", (int)v[i].n, v[i].p);
+		sep = "; ";
+	}
+	if (r->has_for)
+		buf_addz(out, "; decided in user space\n");
+}
+
 static void put_types(struct buf *out, uint64_t types)
 {
 	for (uint32_t t = 1, any = 0; t < 64; t++)
@@ -121,6 +139,10 @@ int rule_explain(const struct rule_info *info, struct buf *out)
 	put_kinds(out, r->kinds);
 	put_fields(out, r);
 	put_state(out, r);
+	put_for(out, r);
+	if (r->info.throttle_ns)
+		buf_printf(out, "throttle: an alert in %.3g s at most\n",
+			   (double)r->info.throttle_ns / 1e9);
 	buf_printf(out, "language: %s\n", r->falco ? "Falco" : "Warder");
 	put_where(out, r);
 	return out->failed ? -EMSGSIZE : 0;

@@ -353,12 +353,14 @@ struct rule {
 	size_t ex_n;
 	struct str source;
 	const struct ynode *action_node;
-	bool enabled, skip_unknown, falco, failed;
+	bool enabled, skip_unknown, falco, failed, has_for;
 	uint32_t terms;
 	uint32_t visible;
 	struct pred *pred;
 	struct state_keys keys;
 	struct stateful *st; /* NULL: each event is judged by itself */
+	size_t throttle_off; /* of its struct throttle in a sandbox's memory */
+	uint64_t print;	     /* of a rule with state: what it remembers, see carry.c */
 	struct out_part *part;
 	size_t part_n;
 	uint64_t kinds;	       /* bit = dense kind index */
@@ -512,6 +514,7 @@ int rule_priority_parse(struct str s, enum rule_priority *ret);
 int rule_action_parse(struct str s, enum rule_action *ret);
 extern const char *const rule_priority_names[];
 extern const char *const rule_action_names[];
+extern const char *const rule_for_names[RULE_FOR_KEYS];
 
 static inline uint64_t hash_bytes(const void *p, size_t n, uint64_t h)
 {

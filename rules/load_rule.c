@@ -28,6 +28,7 @@ enum {
 	K_STATE_BY,
 	K_STATE_SEQUENCE,
 	K_STATE_WITHIN,
+	K_FOR,
 	K_COUNT
 };
 
@@ -55,10 +56,11 @@ static const struct key_def keys[] = {
 	[K_STATE_BY] = { "by", false, true },
 	[K_STATE_SEQUENCE] = { "sequence", false, true },
 	[K_STATE_WITHIN] = { "within", false, true },
+	[K_FOR] = { "for", false, true },
 };
 
 /* Ours and planned. Ignoring one of them would make a rule fire where its author said it should not. */
-static const char *const not_yet[] = { "budget", "baseline", "for", "deny_fallback" };
+static const char *const not_yet[] = { "budget", "baseline", "deny_fallback" };
 
 static void set_text(struct ruleset *rs, const struct ynode *n, enum key_mode mode, struct text *t)
 {
@@ -168,6 +170,73 @@ static void set_attack(struct ruleset *rs, struct rule *r, const struct ynode *n
 	}
 }
 
+static bool is_one_of(const char *const *names, size_t n, struct str s)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eqz(s, names[i]))
+			return true;
+	return false;
+}
+
+/* Values of `for` that can be wrong; patterns are left alone. */
+static void check_for(struct ruleset *rs, enum rule_for key, const struct ynode *n, struct str s)
+{
+	static const char *const backends[] = { "ns", "gvisor", "null" };
+	static const char *const tiers[] = { "full", "portable" };
+	const char *const *names = key == RULE_FOR_BACKEND ? backends : tiers;
+	size_t names_n = key == RULE_FOR_BACKEND ? ARRAY_SIZE(backends) : ARRAY_SIZE(tiers);
+	char hint[96];
+
+	if (key != RULE_FOR_BACKEND && key != RULE_FOR_TIER)
+		return;
+	if (!is_one_of(names, names_n, s) && !strpbrk(s.p, "*?["))
+		rule_error(rs, ynode_pos(n), "no %s is named '%s'%s", rule_for_names[key], s.p,
+			   rule_hint(hint, sizeof(hint), s.p, names, names_n));
+}
+
+/* for: {tenant: [acme, dev-*], backend: gvisor} */
+static void set_for(struct ruleset *rs, struct rule *r, const struct ynode *n)
+{
+	char hint[96];
+
+	if (n->type != Y_MAP || !n->n) {
+		rule_error(rs, ynode_pos(n),
+			   "'for' must be a mapping: {backend: ns, tenant: [a, b]}");
+		return;
+	}
+	memset(r->info.only, 0, sizeof(r->info.only));
+	r->has_for = true;
+	for (size_t i = 0; i < n->n; i++) {
+		const char *word = n->key[i]->type == Y_SCALAR ? n->key[i]->text.p : "";
+		const struct ynode *v = n->kid[i];
+		struct str *one, *all = NULL;
+		size_t all_n = 0, key = 0;
+
+		while (key < RULE_FOR_KEYS && strcmp(rule_for_names[key], word) != 0)
+			key++;
+		if (key == RULE_FOR_KEYS) {
+			rule_error(
+				rs, ynode_pos(n->key[i]), "unknown key '%s' of 'for'%s", word,
+				rule_hint(hint, sizeof(hint), word, rule_for_names, RULE_FOR_KEYS));
+			continue;
+		}
+		one = rs_alloc(rs, sizeof(*one));
+		if (!one || (v->type == Y_SCALAR ? !load_scalar(rs, v, word, one)
+						 : !load_strings(rs, v, word, &all, &all_n)))
+			continue;
+		if (v->type == Y_SCALAR) {
+			all = one;
+			all_n = 1;
+		}
+		if (!all_n)
+			rule_error(rs, ynode_pos(v), "'%s' of 'for' names nothing", word);
+		for (size_t k = 0; k < all_n; k++)
+			check_for(rs, (enum rule_for)key, v->type == Y_SEQ ? v->kid[k] : v, all[k]);
+		r->info.only[key].v = all;
+		r->info.only[key].n = all_n;
+	}
+}
+
 static void set_exceptions(struct ruleset *rs, struct rule *r, const struct ynode *n,
 			   enum key_mode mode)
 {
@@ -254,6 +323,9 @@ static void set_key(struct ruleset *rs, struct rule *r, int key, const struct yn
 		return;
 	case K_STATE_WITHIN:
 		r->keys.within = n;
+		return;
+	case K_FOR:
+		set_for(rs, r, n);
 		return;
 	default:
 		return;
@@ -364,6 +436,10 @@ void load_rule(struct ruleset *rs, const struct ynode *node)
 		if (item_mode(&it, keys[k].name, &mode))
 			set_key(rs, r, k, ynode_get(node, keys[k].name), mode);
 	}
+	if (r->info.throttle_ns && r->info.action != RULE_ACT_ALERT)
+		rule_warn(rs, ynode_pos(node),
+			  "'throttle' of rule '%s' is ignored: an action is told each time",
+			  it.name.p);
 	r->info.state = r->enabled ? RULE_LOADED : RULE_DISABLED;
 	if (!str_eqz(r->source, "syscall") && !str_eqz(r->source, "warder")) {
 		r->info.state = RULE_REFUSED;

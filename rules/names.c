@@ -14,6 +14,8 @@ const char *const rule_priority_names[] = {
 	[RULE_DEBUG] = "debug",
 };
 
+const char *const rule_for_names[RULE_FOR_KEYS] = { "backend", "tier", "tenant", "policy" };
+
 const char *const rule_action_names[] = {
 	[RULE_ACT_ALERT] = "alert",   [RULE_ACT_DENY] = "deny", [RULE_ACT_KILL] = "kill",
 	[RULE_ACT_FREEZE] = "freeze", [RULE_ACT_HOLD] = "hold",

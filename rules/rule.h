@@ -24,6 +24,8 @@ enum rule_action { RULE_ACT_ALERT, RULE_ACT_DENY, RULE_ACT_KILL, RULE_ACT_FREEZE
 enum rule_scope { RULE_SCOPE_SANDBOX, RULE_SCOPE_PROCESS };
 enum rule_state { RULE_LOADED, RULE_DEGRADED, RULE_REFUSED, RULE_DISABLED };
 
+enum rule_for { RULE_FOR_BACKEND, RULE_FOR_TIER, RULE_FOR_TENANT, RULE_FOR_POLICY, RULE_FOR_KEYS };
+
 #define RULE_MATCH_MAX 64 /* rules that can fire on one event; more are counted in `more` */
 
 struct rule_info {
@@ -34,7 +36,11 @@ struct rule_info {
 	enum rule_scope scope;
 	enum rule_state state;
 	uint64_t throttle_ns; /* 0 = none: at most one alert in this time; never for actions */
-	const char *why;      /* degraded: the absent field; refused: the reason */
+	struct {
+		const struct str *v; /* patterns; n == 0: any */
+		size_t n;
+	} only[RULE_FOR_KEYS]; /* `for`: sandboxes that the rule is for */
+	const char *why;       /* degraded: the absent field; refused: the reason */
 	const struct str *tags;
 	size_t tags_n;
 	const struct str *attack;
@@ -84,6 +90,27 @@ struct rule_memory;
 int rule_memory_new(struct rule_memory **ret, const struct ruleset *rs);
 void rule_memory_free(struct rule_memory *st);
 uint64_t rule_memory_evicted(const struct rule_memory *st);
+/* What a sandbox is, for `for`: from now on rules that are for others do not fire here. NULL is what no
+ * rule is for. Without this all do. */
+struct rule_session {
+	const char *backend, *tier, *tenant;
+	const char *policy; /* hash of the plan, as in run.policy */
+};
+void rule_memory_set_session(struct rule_memory *st, const struct ruleset *rs,
+			     const struct rule_session *s);
+bool rule_applies(const struct rule_info *r, const struct rule_session *s);
+/* Is the alert of `r` for `ev` one that its `throttle` holds back? If not, *ret_held: how many were since
+ * the one told last. Asked once an alert. */
+bool rule_memory_throttle(struct rule_memory *st, const struct rule_info *r, const struct event *ev,
+			  uint64_t *ret_held);
+/* Alerts that were held back and not told since, by rule; they count as told then. */
+typedef void (*rule_untold_fn)(void *arg, const struct rule_info *r, uint64_t held);
+void rule_memory_untold(struct rule_memory *st, const struct ruleset *rs, rule_untold_fn fn,
+			void *arg);
+/* A new set for a running sandbox: what `from` remembers of rules that mean the same in both sets goes
+ * into `to`, which is fresh. Returns how many rules that count or order events went on so. */
+size_t rule_memory_carry(struct rule_memory *to, const struct ruleset *to_rs,
+			 struct rule_memory *from, const struct ruleset *from_rs);
 /* As ruleset_eval, which leaves out rules that count or order events. */
 size_t ruleset_judge(const struct ruleset *rs, struct rule_memory *st, const struct event *ev,
 		     struct rule_matches *ret);

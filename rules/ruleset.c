@@ -274,6 +274,9 @@ static void bind_rule(struct ruleset *rs, struct rule *r)
 		r->pred = bind_expr(rs, r, e, r->falco);
 		if (!r->pred || !stateful_bind(rs, r))
 			r->failed = true;
+		else if (r->st)
+			r->print = stateful_print(r);
+		throttle_bind(rs, r);
 	}
 	if (!output_compile(rs, r))
 		r->failed = true;

@@ -6,6 +6,8 @@
 struct rule_memory {
 	uint64_t evicted;
 	size_t size;
+	size_t off_at; /* bitmap in mem: rules that are not for this sandbox */
+	bool has_off;
 	char mem[] __attribute__((aligned(16)));
 };
 
@@ -30,12 +32,14 @@ size_t stateful_slot_size(const struct stateful *s)
 
 int rule_memory_new(struct rule_memory **ret, const struct ruleset *rs)
 {
+	size_t size = rs->state_size + (rs->rule_n + 63) / 64 * sizeof(uint64_t);
 	/* calloc of a large block costs address space only, until a rule's part is used. */
-	struct rule_memory *st = calloc(1, sizeof(*st) + rs->state_size);
+	struct rule_memory *st = calloc(1, sizeof(*st) + size);
 
 	if (!st)
 		return -ENOMEM;
-	st->size = rs->state_size;
+	st->size = size;
+	st->off_at = rs->state_size;
 	*ret = st;
 	return 0;
 }
@@ -48,6 +52,65 @@ void rule_memory_free(struct rule_memory *st)
 uint64_t rule_memory_evicted(const struct rule_memory *st)
 {
 	return st->evicted;
+}
+
+void *stateful_mem(struct rule_memory *st, const struct stateful *s)
+{
+	return st->mem + s->off;
+}
+
+/* ---- which rules are for this sandbox ---- */
+
+static uint64_t *off_bits(struct rule_memory *st)
+{
+	return (uint64_t *)(void *)(st->mem + st->off_at);
+}
+
+bool rule_memory_has(const struct rule_memory *st, uint32_t rule)
+{
+	const uint64_t *off;
+
+	if (!st || !st->has_off)
+		return true;
+	off = (const uint64_t *)(const void *)(st->mem + st->off_at);
+	return !(off[rule / 64] >> (rule % 64) & 1);
+}
+
+/* Patterns, or the beginning of a hash as people write it. */
+static bool is_for(const struct str *v, size_t n, enum rule_for key, const char *is)
+{
+	struct str s = str_from(is ? is : "");
+
+	for (size_t i = 0; i < n; i++)
+		if (s.n &&
+		    (str_glob(v[i], s, false) || (key == RULE_FOR_POLICY && str_starts(s, v[i]))))
+			return true;
+	return n == 0;
+}
+
+bool rule_applies(const struct rule_info *r, const struct rule_session *s)
+{
+	const char *const is[RULE_FOR_KEYS] = { s->backend, s->tier, s->tenant, s->policy };
+
+	for (int k = 0; k < RULE_FOR_KEYS; k++)
+		if (!is_for(r->only[k].v, r->only[k].n, (enum rule_for)k, is[k]))
+			return false;
+	return true;
+}
+
+void rule_memory_set_session(struct rule_memory *st, const struct ruleset *rs,
+			     const struct rule_session *s)
+{
+	st->has_off = false;
+	for (size_t i = 0; i < rs->rule_n; i++) {
+		uint64_t bit = 1ull << (i % 64);
+
+		off_bits(st)[i / 64] &= ~bit;
+		if (rule_applies(&rs->rule[i]->info, s))
+			continue;
+		off_bits(st)[i / 64] |= bit;
+		st->has_off = true;
+	}
 }
 
 /* ---- values as hashes ---- */
@@ -247,5 +310,57 @@ bool stateful_hit(struct rule_memory *st, const struct rule *r, uint32_t step, s
 		return hit_sum(s, at, now, v);
 	default:
 		return hit_sequence(s, at, now, step);
+	}
+}
+
+/* ---- throttle ---- */
+
+void throttle_bind(struct ruleset *rs, struct rule *r)
+{
+	if (!r->info.throttle_ns)
+		return;
+	r->throttle_off = rs->state_size;
+	rs->state_size += sizeof(struct throttle);
+}
+
+struct throttle *throttle_slot(struct rule_memory *st, const struct rule *r)
+{
+	return (struct throttle *)(void *)(st->mem + r->throttle_off);
+}
+
+bool rule_memory_throttle(struct rule_memory *st, const struct rule_info *info,
+			  const struct event *ev, uint64_t *ret_held)
+{
+	const struct rule *r = (const struct rule *)info;
+	uint64_t now = time_of(ev);
+	struct throttle *t;
+
+	*ret_held = 0;
+	/* What was done to a sandbox is told each time. */
+	if (!st || !info->throttle_ns || info->action != RULE_ACT_ALERT)
+		return false;
+	t = throttle_slot(st, r);
+	if (t->until && now < t->until) {
+		t->held++;
+		return true;
+	}
+	*ret_held = t->held;
+	t->held = 0;
+	t->until = now + info->throttle_ns;
+	return false;
+}
+
+void rule_memory_untold(struct rule_memory *st, const struct ruleset *rs, rule_untold_fn fn,
+			void *arg)
+{
+	for (size_t i = 0; st && i < rs->rule_n; i++) {
+		const struct rule *r = rs->rule[i];
+		struct throttle *t = r->info.throttle_ns ? throttle_slot(st, r) : NULL;
+		uint64_t held = t ? t->held : 0;
+
+		if (!held)
+			continue;
+		t->held = 0;
+		fn(arg, &r->info, held);
 	}
 }

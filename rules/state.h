@@ -30,6 +30,22 @@ struct stateful {
 	uint32_t slots;
 };
 
+/* A rule's `throttle` in one sandbox. */
+struct throttle {
+	uint64_t until; /* alerts before are held back; 0 = none yet */
+	uint64_t held;	/* and not told yet */
+};
+
+/* Where a rule's part lies in a sandbox's memory. */
+struct throttle *throttle_slot(struct rule_memory *st, const struct rule *r);
+void *stateful_mem(struct rule_memory *st, const struct stateful *s);
+/* Gives a throttled rule its place in the block. */
+void throttle_bind(struct ruleset *rs, struct rule *r);
+/* False: `for` keeps the rule out of this sandbox. */
+bool rule_memory_has(const struct rule_memory *st, uint32_t rule);
+/* carry.c: of two rules with state in two sets: equal, when they remember the same things. */
+uint64_t stateful_print(const struct rule *r);
+
 size_t stateful_slot_size(const struct stateful *s);
 /* Reads the rule's keys and lays its memory out. Without such keys r->st stays NULL. False when it was
  * an error. */

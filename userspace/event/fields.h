@@ -240,6 +240,8 @@ enum field_type {
 	X(RULE_ATTACK, "rule.attack", FT_STRLIST, FAM_RULE, "MITRE ATT&CK technique ids")          \
 	X(RULE_ACTION, "rule.action", FT_STR, FAM_RULE, "action that the rule asks for")           \
 	X(RULE_SET, "rule.set", FT_STR, FAM_RULE | FAM_AGENT, "SHA-256 of the rule set in force")  \
+	X(RULE_SUPPRESSED, "rule.suppressed", FT_U64, FAM_RULE | FAM_AGENT,                        \
+	  "alerts of this rule held back by its throttle since the one before")                    \
 	X(RULE_TRIGGER, "rule.trigger", FT_STR, FAM_RULE, "id of the event that matched")          \
 	X(RULE_TRIGGER_KIND, "rule.trigger_kind", FT_STR, FAM_RULE,                                \
 	  "kind of the event that matched")                                                        \

@@ -65,6 +65,21 @@ static struct session *find_session(const struct pipeline *p, uint32_t id)
 	return id < ARRAY_SIZE(p->sessions) ? p->sessions[id] : NULL;
 }
 
+/* What the session's rules remember, fresh. */
+static int make_memory(struct rule_memory **ret, const struct session *s,
+		       const struct ruleset *rules)
+{
+	const struct rule_session rs = { s->backend, s->tier, s->tenant, s->policy };
+	int r;
+
+	if (!rules)
+		return 0;
+	r = rule_memory_new(ret, rules);
+	if (r == 0)
+		rule_memory_set_session(*ret, rules, &rs);
+	return r;
+}
+
 int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 {
 	struct enrich_session es = {
@@ -90,7 +105,7 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 	s = session_new(opt);
 	if (!s)
 		return -ENOMEM;
-	r = p->rules ? rule_memory_new(&s->memory, p->rules) : 0;
+	r = make_memory(&s->memory, s, p->rules);
 	if (r == 0)
 		r = enrich_session_add(p->enrich, &es);
 	if (r < 0) {
@@ -170,6 +185,41 @@ static void judge(struct pipeline *p, struct session *s, struct event *ev)
 	p->alerted |= s->alerted;
 }
 
+struct untold {
+	struct pipeline *p;
+	struct session *s;
+};
+
+static void emit_untold(void *arg, const struct rule_info *r, uint64_t held)
+{
+	const struct untold *u = arg;
+	struct event *ev = arena_alloc(&u->p->arena, sizeof(*ev));
+	struct str text = arena_printf(&u->p->arena,
+				       "%llu alerts of rule '%s' were held back by its throttle",
+				       (unsigned long long)held, r->name);
+
+	if (!ev || !text.p) {
+		session_lose(u->s, 1, clock_boot_ns(), clock_boot_ns());
+		return;
+	}
+	event_init(ev, WIRE_AUDIT_RULES, &u->p->arena);
+	session_fill(u->s, ev, clock_boot_ns());
+	event_set_str(ev, F_AUDIT_MESSAGE, text);
+	event_set_strz(ev, F_RULE_NAME, r->name);
+	event_set_u64(ev, F_RULE_SUPPRESSED, held);
+	event_set_strz(ev, F_RULE_SET, ruleset_hash(u->p->rules));
+	session_emit(u->s, ev, &u->p->json);
+}
+
+/* What throttles hold back must not end with the session or its rules. */
+static void tell_untold(struct pipeline *p, struct session *s)
+{
+	struct untold u = { p, s };
+
+	if (p->rules)
+		rule_memory_untold(s->memory, p->rules, emit_untold, &u);
+}
+
 /* One decoded event. */
 static int process(struct pipeline *p, const void *rec, size_t len)
 {
@@ -187,6 +237,8 @@ static int process(struct pipeline *p, const void *rec, size_t len)
 		return lost_record(p, rec, len);
 	if (ev->kind == WIRE_SESSION_START)
 		complete_start(p, s, ev);
+	else if (ev->kind == WIRE_SESSION_STOP)
+		tell_untold(p, s);
 	judge(p, s, ev);
 	return 0;
 }
@@ -206,6 +258,36 @@ int pipeline_feed(struct pipeline *p, const void *rec, size_t len)
 		r = decoder_more(p->decoder, &p->arena, &p->ev);
 	}
 	return r < 0 ? lost_record(p, rec, len) : 0;
+}
+
+int pipeline_set_rules(struct pipeline *p, const struct ruleset *rules, size_t *ret_kept)
+{
+	struct rule_memory *fresh[ARRAY_SIZE(p->sessions)] = { NULL };
+	size_t kept = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(p->sessions); i++)
+		if (p->sessions[i])
+			r = make_memory(&fresh[i], p->sessions[i], rules);
+	for (size_t i = 0; i < ARRAY_SIZE(p->sessions); i++) {
+		struct session *s = p->sessions[i];
+
+		if (r < 0 || !s) {
+			rule_memory_free(fresh[i]);
+			continue;
+		}
+		arena_reset(&p->arena);
+		tell_untold(p, s);
+		if (p->rules && rules)
+			kept += rule_memory_carry(fresh[i], rules, s->memory, p->rules);
+		rule_memory_free(s->memory);
+		s->memory = fresh[i];
+	}
+	if (r < 0)
+		return r;
+	p->rules = rules;
+	*ret_kept = kept;
+	return 0;
 }
 
 size_t pipeline_end_turn(struct pipeline *p)

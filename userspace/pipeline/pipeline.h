@@ -22,6 +22,8 @@ struct session_options {
 	const char *tenant; /* NULL = none */
 	const char *host;
 	const char *tier; /* probe tier, goes into session.start */
+	const char *backend,
+		*policy; /* with tier and tenant: which rules are for it; may be NULL */
 	uint64_t memory_limit, pids_limit;
 	const struct ip_addr *resolvers; /* whose DNS answers name addresses; n == 0: anybody's */
 	size_t resolvers_n;
@@ -70,6 +72,11 @@ void pipeline_gaps(struct pipeline *p, const struct capture_gap *gaps, size_t n)
 /* An event about the audit itself (audit.start, audit.degraded ...). */
 int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind, const char *text,
 		   const struct str *degraded, size_t degraded_n);
+
+/* Judge by another compiled set from the next event on; the old one is the caller's to free. What the
+ * sessions' rules remember goes along where it can, *ret_kept rules of all sessions. -ENOMEM: the old set
+ * stays, nothing has changed. */
+int pipeline_set_rules(struct pipeline *p, const struct ruleset *rules, size_t *ret_kept);
 
 struct pipeline_counters {
 	uint64_t fed, emitted, unattributed /* no such sandbox */, rule_overflow;

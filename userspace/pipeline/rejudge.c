@@ -2,6 +2,7 @@
 #include "userspace/pipeline/rejudge.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,35 @@ static bool is_verdict(enum wire_kind kind)
 	       kind == WIRE_REVIEW;
 }
 
+/* Which rules are for it, as then. */
+static void read_session(struct rejudge *j)
+{
+	static const enum field_id fields[] = { F_RUN_BACKEND, F_RUN_TIER, F_TENANT, F_RUN_POLICY };
+	char text[ARRAY_SIZE(fields)][128];
+	struct rule_session s;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		struct str v = event_str(&j->ev, fields[i]);
+
+		snprintf(text[i], sizeof(text[i]), "%.*s", (int)MIN(v.n, sizeof(text[i]) - 1),
+			 v.p ? v.p : "");
+	}
+	s = (struct rule_session){ text[0], text[1], text[2], text[3] };
+	rule_memory_set_session(j->memory, j->rs, &s);
+}
+
+/* Alerts that a throttle holds back would not be in the record. */
+static void hold_back(struct rejudge *j, struct rule_matches *m)
+{
+	size_t n = 0;
+	uint64_t held;
+
+	for (size_t i = 0; i < m->n; i++)
+		if (!rule_memory_throttle(j->memory, m->v[i], &j->ev, &held))
+			m->v[n++] = m->v[i];
+	m->n = n;
+}
+
 static int judge_event(struct rejudge *j, struct err *err)
 {
 	uint64_t seq = event_u64(&j->ev, F_SEQ);
@@ -148,8 +178,11 @@ static int judge_event(struct rejudge *j, struct err *err)
 	if (is_verdict(j->ev.kind))
 		return 0;
 	j->counts->events++;
+	if (j->ev.kind == WIRE_SESSION_START)
+		read_session(j);
 	m.n = m.more = 0;
 	ruleset_judge(j->rs, j->memory, &j->ev, &m);
+	hold_back(j, &m);
 	for (from = j->at; from < j->n && j->v[from].seq < seq; from++)
 		;
 	for (to = from; to < j->n && j->v[to].seq == seq; to++)

@@ -304,6 +304,8 @@ static int start_engine(struct run *run, struct err *err)
 				.tenant = spec->tenant,
 				.host = run->host,
 				.tier = capture_tier(run->capture),
+				.backend = spec->backend,
+				.policy = sandbox_plan_hash(run->plan),
 				.memory_limit = spec->limits.memory,
 				.pids_limit = spec->limits.pids,
 				.resolvers = run->resolvers,

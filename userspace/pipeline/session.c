@@ -21,6 +21,8 @@ struct session *session_new(const struct session_options *opt)
 	snprintf(s->tenant, sizeof(s->tenant), "%s", opt->tenant ? opt->tenant : "");
 	snprintf(s->host, sizeof(s->host), "%s", opt->host ? opt->host : "");
 	snprintf(s->tier, sizeof(s->tier), "%s", opt->tier ? opt->tier : "");
+	snprintf(s->backend, sizeof(s->backend), "%s", opt->backend ? opt->backend : "");
+	snprintf(s->policy, sizeof(s->policy), "%s", opt->policy ? opt->policy : "");
 	s->real_offset_ns = opt->real_offset_ns;
 	s->target = opt->target;
 	s->journal = opt->journal;

@@ -20,6 +20,8 @@ struct session {
 	char tenant[64];
 	char host[64];
 	char tier[16];
+	char backend[16];
+	char policy[72];
 	int64_t real_offset_ns;
 	struct action_target target;
 	struct journal *journal;

@@ -59,6 +59,8 @@ static void fill_rule(struct event *ev, const struct event *trigger, const struc
 {
 	event_set_str(ev, F_RULE_TRIGGER, event_str(trigger, F_ID));
 	event_set_str(ev, F_RULE_TRIGGER_KIND, event_str(trigger, F_KIND));
+	if (ruleset_hash)
+		event_set_strz(ev, F_RULE_SET, ruleset_hash);
 	if (!r)
 		return;
 	event_set_strz(ev, F_RULE_NAME, r->name);
@@ -68,12 +70,11 @@ static void fill_rule(struct event *ev, const struct event *trigger, const struc
 		event_set_list(ev, F_RULE_TAGS, r->tags, r->tags_n);
 	if (r->attack_n)
 		event_set_list(ev, F_RULE_ATTACK, r->attack, r->attack_n);
-	if (ruleset_hash)
-		event_set_strz(ev, F_RULE_SET, ruleset_hash);
 }
 
+/* `held`: alerts of this rule that its throttle held back before this one. */
 static void emit_alert(struct session *s, const struct event *trigger, const struct rule_info *r,
-		       const char *ruleset_hash, struct buf *json)
+		       uint64_t held, const char *ruleset_hash, struct buf *json)
 {
 	struct event *ev = arena_alloc(trigger->arena, sizeof(*ev));
 	struct buf text;
@@ -86,6 +87,8 @@ static void emit_alert(struct session *s, const struct event *trigger, const str
 	copy_evidence(ev, trigger);
 	event_set_strz(ev, F_VANTAGE, "agent");
 	fill_rule(ev, trigger, r, ruleset_hash);
+	if (held)
+		event_set_u64(ev, F_RULE_SUPPRESSED, held);
 	buf_init(&text, RULE_OUTPUT_MAX);
 	if (rule_format_output(r, trigger, &text) == 0)
 		event_set_str(ev, F_RULE_OUTPUT, arena_strndup(trigger->arena, text.p, text.n));
@@ -122,13 +125,18 @@ void verdict_emit(struct session *s, const struct event *ev, const struct rule_m
 		  const struct verdict *v, const char *ruleset_hash, struct buf *json)
 {
 	/* What fails here was counted as lost by session_emit; the other alerts still go out. */
-	for (size_t i = 0; i < m->n; i++)
-		emit_alert(s, ev, m->v[i], ruleset_hash, json);
+	for (size_t i = 0; i < m->n; i++) {
+		uint64_t held;
+
+		if (rule_memory_throttle(s->memory, m->v[i], ev, &held))
+			continue; /* counted; the event itself is in the record */
+		emit_alert(s, ev, m->v[i], held, ruleset_hash, json);
+		s->alerted = true;
+	}
 	if (v->acted)
 		emit_action(s, ev, v, ruleset_hash, json);
 	/* A decision is on disk before anything else happens; alerts are by the end of the turn, one
 	 * commit for all: a flood of them must not slow the drain to the speed of the disk. */
-	s->alerted |= m->n > 0;
 	if (v->acted)
 		session_commit(s);
 }

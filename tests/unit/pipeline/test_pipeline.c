@@ -333,6 +333,85 @@ static void sessions_are_found_by_id_and_forgotten(void **state)
 	assert_int_equal(pipeline_session_add(f->pipeline, &so), 0);
 }
 
+static struct ruleset *other_rules(const char *text)
+{
+	struct ruleset *rs;
+	struct err err = { 0 };
+
+	assert_int_equal(ruleset_new(&rs, NULL, NULL), 0);
+	ruleset_allow_state(rs);
+	assert_int_equal(ruleset_add_text(rs, "t.yaml", str_from(text), &err), 0);
+	assert_int_equal(ruleset_compile(rs, &err), 0);
+	return rs;
+}
+
+static size_t count(const char *all, const char *text)
+{
+	size_t n = 0;
+
+	while ((all = strstr(all, text)) != NULL) {
+		all++;
+		n++;
+	}
+	return n;
+}
+
+#define EXEC_RULE(name, more) \
+	"- rule: " name       \
+	"\n  desc: x\n  condition: kind = exec\n  output: o\n  priority: NOTICE\n" more
+
+/* From one event to the next the other rules hold, what they count goes on, and each alert says by
+ * which set it was given. */
+static void rules_change_between_two_events(void **state)
+{
+	static const char counting[] = EXEC_RULE("third", "  count: 3\n  window: 1h\n");
+	struct fixture *f = *state;
+	struct ruleset *a = other_rules(counting), *b = other_rules(EXEC_RULE("each", "") EXEC_RULE(
+							   "third", "  count: 3\n  window: 1h\n"));
+	auto_free char *all = NULL;
+	char text[128];
+	size_t kept = 9;
+
+	assert_int_equal(pipeline_set_rules(f->pipeline, a, &kept), 0);
+	assert_int_equal(kept, 0);
+	feed_exec(f, "/usr/bin/tool", 1);
+	feed_exec(f, "/usr/bin/tool", 1);
+	assert_int_equal(pipeline_set_rules(f->pipeline, b, &kept), 0);
+	assert_int_equal(kept, 1);
+	ruleset_free(a);
+	feed_exec(f, "/usr/bin/tool", 1);
+	all = read_all(f);
+	assert_int_equal(count(all, "\"kind\":\"rule.alert\""), 2);
+	assert_int_equal(count(all, "\"name\":\"third\""), 1);
+	assert_int_equal(count(all, "\"name\":\"each\""), 1);
+	snprintf(text, sizeof(text), "\"set\":\"%s\"", ruleset_hash(b));
+	assert_int_equal(count(all, text), 2);
+	assert_int_equal(pipeline_set_rules(f->pipeline, f->rules, &kept), 0);
+	ruleset_free(b);
+}
+
+static void held_back_alerts_are_told_in_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct ruleset *rs = other_rules(EXEC_RULE("each", "  throttle: 1h\n"));
+	struct wire_session stop = { .h = header(WIRE_SESSION_STOP, 1) };
+	auto_free char *all = NULL;
+	size_t kept;
+
+	assert_int_equal(pipeline_set_rules(f->pipeline, rs, &kept), 0);
+	for (int i = 0; i < 4; i++)
+		feed_exec(f, "/usr/bin/tool", 1);
+	stop.h.len = sizeof(stop);
+	assert_int_equal(pipeline_feed(f->pipeline, &stop, sizeof(stop)), 0);
+	all = read_all(f);
+	assert_int_equal(count(all, "\"kind\":\"rule.alert\""), 1);
+	assert_int_equal(count(all, "\"kind\":\"exec\""), 4);
+	assert_non_null(strstr(all, "3 alerts of rule 'each' were held back by its throttle"));
+	assert_non_null(strstr(all, "\"suppressed\":3"));
+	assert_int_equal(pipeline_set_rules(f->pipeline, f->rules, &kept), 0);
+	ruleset_free(rs);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -345,6 +424,8 @@ int main(void)
 		CASE(a_loss_becomes_a_gap_event),
 		CASE(a_loss_is_judged),
 		CASE(sessions_are_found_by_id_and_forgotten),
+		CASE(rules_change_between_two_events),
+		CASE(held_back_alerts_are_told_in_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
