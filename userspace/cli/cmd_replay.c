@@ -13,15 +13,14 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/rejudge.h"
+#include "userspace/pipeline/walk.h"
 #include "userspace/replay/timeline.h"
 #include "userspace/store/store.h"
 
-DEFINE_AUTO(journal_reader, journal_reader_free)
 DEFINE_AUTO(rule_filter, rule_filter_free)
 DEFINE_AUTO(ruleset, ruleset_free)
 
-#define EVENT_MEM_MAX (16u << 20)
-#define PAUSE_MAX_NS  (10 * NSEC_PER_SEC) /* a longer silence is not sat through */
+#define PAUSE_MAX_NS (10 * NSEC_PER_SEC) /* a longer silence is not sat through */
 
 struct replay_args {
 	const char *filter;
@@ -117,8 +116,10 @@ static void pace(struct player *p, uint64_t mono)
 	p->shown = mono;
 }
 
-static int show(struct player *p, const struct event *ev)
+static int show(void *arg, const struct event *ev, struct err *err)
 {
+	struct player *p = arg;
+
 	if (!p->timeline.start)
 		p->timeline.start = event_u64(ev, F_MONO);
 	if (!is_wanted(p, ev))
@@ -126,41 +127,17 @@ static int show(struct player *p, const struct event *ev)
 	pace(p, event_u64(ev, F_MONO));
 	buf_reset(&p->line);
 	if (timeline_line(&p->timeline, ev, &p->line) < 0 || buf_addc(&p->line, '\n') < 0)
-		return -ENOMEM;
-	return fwrite(p->line.p, 1, p->line.n, stdout) == p->line.n ? 0 : -EPIPE;
+		return err_set(err, ENOMEM, "%m");
+	/* Not 0: the reader of our output has gone, or cli_finish_output tells. */
+	return fwrite(p->line.p, 1, p->line.n, stdout) != p->line.n;
 }
 
 static int play(struct player *p, int fd, struct err *err)
 {
-	AUTO(journal_reader) struct journal_reader *reader = NULL;
-	static struct event ev;
-	struct arena arena;
-	uint64_t seq = 0, last = 0;
-	struct str rec;
-	int r;
+	uint64_t last = 0;
+	int r = session_walk(fd, show, p, &last, err);
 
-	r = journal_reader_open(&reader, fd, err);
-	if (r < 0)
-		return r;
-	arena_init(&arena, EVENT_MEM_MAX);
-	while ((r = journal_reader_next(reader, &rec, &seq, err)) > 0) {
-		last = seq;
-		arena_reset(&arena);
-		r = event_from_json(&ev, &arena, rec, err);
-		if (r < 0) {
-			err_wrap(err, r, "record %llu", (unsigned long long)seq);
-			break;
-		}
-		r = show(p, &ev);
-		if (r < 0) { /* the reader of our output has gone, or cli_finish_output tells */
-			r = r == -EPIPE ? 0 : err_set(err, r, "%m");
-			break;
-		}
-	}
-	if (r == 0 && !ferror(stdout))
-		r = bundle_check_end(fd, last, err);
-	arena_done(&arena);
-	return r;
+	return r == 0 && !ferror(stdout) ? bundle_check_end(fd, last, err) : r;
 }
 
 static int replay_timeline(const struct replay_args *args, int fd, struct err *err)

@@ -11,14 +11,13 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
+#include "userspace/pipeline/walk.h"
 #include "userspace/replay/report.h"
 #include "userspace/store/store.h"
 
-DEFINE_AUTO(journal_reader, journal_reader_free)
 DEFINE_AUTO(report, report_free)
 
-#define EVENT_MEM_MAX (16u << 20)
-#define PAGE_MAX      ((size_t)1 << 30)
+#define PAGE_MAX ((size_t)1 << 30)
 
 struct report_args {
 	struct option_list keys;
@@ -35,34 +34,12 @@ static const struct option_def OPTIONS[] = {
 	{ 0 },
 };
 
-static int add_events(struct report *report, int fd, struct err *err)
+static int add_event(void *report, const struct event *ev, struct err *err)
 {
-	AUTO(journal_reader) struct journal_reader *reader = NULL;
-	static struct event ev;
-	struct arena arena;
-	struct str rec;
-	uint64_t seq;
-	int r;
+	int r = report_add(report, ev);
 
-	r = journal_reader_open(&reader, fd, err);
-	if (r < 0)
-		return r;
-	arena_init(&arena, EVENT_MEM_MAX);
-	while ((r = journal_reader_next(reader, &rec, &seq, err)) > 0) {
-		arena_reset(&arena);
-		r = event_from_json(&ev, &arena, rec, err);
-		if (r < 0) {
-			err_wrap(err, r, "record %llu", (unsigned long long)seq);
-			break;
-		}
-		r = report_add(report, &ev);
-		if (r < 0) {
-			err_set(err, r, "record %llu: %m", (unsigned long long)seq);
-			break;
-		}
-	}
-	arena_done(&arena);
-	return r;
+	return r < 0 ? err_set(err, r, "record %llu: %m", (unsigned long long)event_u64(ev, F_SEQ))
+		     : 0;
 }
 
 /* What can be read is shown, and the verdict says how far it can be trusted. */
@@ -85,7 +62,7 @@ static int make_page(int fd, const struct verify_report *v, struct buf *page, st
 	r = report_new(&report);
 	if (r < 0)
 		return err_set(err, r, "%m");
-	r = add_events(report, fd, err);
+	r = session_walk(fd, add_event, report, NULL, err);
 	if (r < 0 && v->state != VERIFY_ALTERED)
 		return r;
 	*err = (struct err){ 0 };

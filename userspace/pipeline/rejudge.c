@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/pipeline/walk.h"
 
-#define EVENT_MEM_MAX (16u << 20)
-
-DEFINE_AUTO(journal_reader, journal_reader_free)
 DEFINE_AUTO(rule_memory, rule_memory_free)
 
 /* A recorded alert: the event it is about, and the rule. */
@@ -27,32 +25,8 @@ struct rejudge {
 	struct rejudge_counts *counts;
 	struct fired *v; /* by seq, then name */
 	size_t n, cap, at;
-	struct arena arena;
-	struct event ev;
+	const struct event *ev; /* at hand */
 };
-
-typedef int (*each_fn)(struct rejudge *j, struct err *err);
-
-static int for_each_event(struct rejudge *j, int dirfd, each_fn fn, struct err *err)
-{
-	AUTO(journal_reader) struct journal_reader *reader = NULL;
-	struct str rec;
-	uint64_t seq;
-	int r;
-
-	r = journal_reader_open(&reader, dirfd, err);
-	while (r >= 0) {
-		r = journal_reader_next(reader, &rec, &seq, err);
-		if (r <= 0)
-			break;
-		arena_reset(&j->arena);
-		r = event_from_json(&j->ev, &j->arena, rec, err);
-		if (r < 0)
-			return err_wrap(err, r, "record %llu", (unsigned long long)seq);
-		r = fn(j, err);
-	}
-	return r;
-}
 
 /* "SESSION:SEQ" */
 static uint64_t trigger_seq(struct str id)
@@ -67,12 +41,13 @@ static uint64_t trigger_seq(struct str id)
 	return n;
 }
 
-static int keep_alert(struct rejudge *j, struct err *err)
+static int keep_alert(void *arg, const struct event *ev, struct err *err)
 {
-	struct str name = event_str(&j->ev, F_RULE_NAME);
+	struct rejudge *j = arg;
+	struct str name = event_str(ev, F_RULE_NAME);
 	struct fired *f;
 
-	if (j->ev.kind != WIRE_RULE_ALERT)
+	if (ev->kind != WIRE_RULE_ALERT)
 		return 0;
 	if (j->n == REJUDGE_ALERTS_MAX)
 		return err_set(err, E2BIG, "more than %u alerts in the record", REJUDGE_ALERTS_MAX);
@@ -86,7 +61,7 @@ static int keep_alert(struct rejudge *j, struct err *err)
 		j->cap = cap;
 	}
 	f = &j->v[j->n];
-	f->seq = trigger_seq(event_str(&j->ev, F_RULE_TRIGGER));
+	f->seq = trigger_seq(event_str(ev, F_RULE_TRIGGER));
 	f->rule = strndup(name.p ? name.p : "", name.n);
 	if (!f->rule)
 		return err_set(err, ENOMEM, "%m");
@@ -107,9 +82,9 @@ static void tell(struct rejudge *j, bool added, const char *rule)
 {
 	struct rejudge_change c = {
 		.added = added,
-		.seq = event_u64(&j->ev, F_SEQ),
+		.seq = event_u64(j->ev, F_SEQ),
 		.rule = rule,
-		.ev = &j->ev,
+		.ev = j->ev,
 	};
 
 	*(added ? &j->counts->added : &j->counts->removed) += 1;
@@ -147,7 +122,7 @@ static void read_session(struct rejudge *j)
 	struct rule_session s;
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		struct str v = event_str(&j->ev, fields[i]);
+		struct str v = event_str(j->ev, fields[i]);
 
 		snprintf(text[i], sizeof(text[i]), "%.*s", (int)MIN(v.n, sizeof(text[i]) - 1),
 			 v.p ? v.p : "");
@@ -163,25 +138,27 @@ static void hold_back(struct rejudge *j, struct rule_matches *m)
 	uint64_t held;
 
 	for (size_t i = 0; i < m->n; i++)
-		if (!rule_memory_throttle(j->memory, m->v[i], &j->ev, &held))
+		if (!rule_memory_throttle(j->memory, m->v[i], j->ev, &held))
 			m->v[n++] = m->v[i];
 	m->n = n;
 }
 
-static int judge_event(struct rejudge *j, struct err *err)
+static int judge_event(void *arg, const struct event *ev, struct err *err)
 {
-	uint64_t seq = event_u64(&j->ev, F_SEQ);
+	struct rejudge *j = arg;
+	uint64_t seq = event_u64(ev, F_SEQ);
 	struct rule_matches m;
 	size_t from, to;
 
 	(void)err;
-	if (is_verdict(j->ev.kind))
+	j->ev = ev;
+	if (is_verdict(j->ev->kind))
 		return 0;
 	j->counts->events++;
-	if (j->ev.kind == WIRE_SESSION_START)
+	if (j->ev->kind == WIRE_SESSION_START)
 		read_session(j);
 	m.n = m.more = 0;
-	ruleset_judge(j->rs, j->memory, &j->ev, &m);
+	ruleset_judge(j->rs, j->memory, j->ev, &m);
 	hold_back(j, &m);
 	for (from = j->at; from < j->n && j->v[from].seq < seq; from++)
 		;
@@ -217,17 +194,15 @@ int rejudge_session(int dirfd, const struct ruleset *rs, rejudge_fn fn, void *ar
 	j->fn = fn;
 	j->arg = arg;
 	j->counts = ret;
-	arena_init(&j->arena, EVENT_MEM_MAX);
-	r = for_each_event(j, dirfd, keep_alert, err);
+	r = session_walk(dirfd, keep_alert, j, NULL, err);
 	if (r >= 0) {
 		if (j->n)
 			qsort(j->v, j->n, sizeof(*j->v), compare_fired);
-		r = for_each_event(j, dirfd, judge_event, err);
+		r = session_walk(dirfd, judge_event, j, NULL, err);
 	}
 	for (size_t i = 0; i < j->n; i++)
 		free(j->v[i].rule);
 	free(j->v);
-	arena_done(&j->arena);
 	free(j);
 	return r < 0 ? r : 0;
 }
