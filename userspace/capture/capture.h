@@ -27,8 +27,24 @@ struct capture_family_state {
 	char hook[256];	  /* what serves it on this host */
 	const char *tier; /* "full", "portable"; "common": the same in both */
 	bool ok;
-	char detail[160]; /* why it is not there, or not of the full tier */
+	char detail[160]; /* why it is not there, or not of the full tier; or what the self-test missed */
 };
+
+enum capture_seen {
+	CAPTURE_SEEN,
+	CAPTURE_UNSEEN,	 /* done, and no event came: the family is not ok */
+	CAPTURE_UNTRIED, /* this host has no such thing, or it was not asked for */
+};
+
+/* One thing that was done in a scratch sandbox. */
+struct capture_test {
+	const char *family; /* name of a struct capture_family_state */
+	const char *what;   /* "a connect over IPv6" */
+	enum capture_seen seen;
+	char why[96];
+};
+
+#define CAPTURE_TESTS_MAX 64
 
 /* Asks the kernel by load + attach, not by version. Fills up to `max` rows, returns the number. Needs
  * root for true answers; without it the rows say so. */
@@ -62,6 +78,14 @@ int capture_kill_left(struct capture *c, int cgroup_fd);
 /* Families with their hook, for doctor and `degraded`. */
 size_t capture_families(const struct capture *c, struct capture_family_state *rows, size_t max);
 const char *capture_tier(const struct capture *c); /* "full" or "portable" */
+
+/* Root only, before any sandbox is watched and while no other thread runs: a scratch sandbox does one of
+ * everything, and what does not come out of the rings decoded makes its family not ok. All of that the
+ * probes did before is drained. Without `all` only what takes milliseconds and is not heard of elsewhere;
+ * with it also mounts, leaving the cgroup, and running out of memory, which the kernel logs.
+ * Fills up to `max` rows (may be none), returns their number. On an error no family is ok. */
+int capture_selftest(struct capture *c, bool all, struct capture_test *rows, size_t max,
+		     struct err *err);
 
 /* Readable when a record was woken for; poll with a timeout of CAPTURE_TICK_MS besides, since bulk
  * records do not wake. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/sandbox.h"
@@ -32,21 +33,35 @@ struct report {
 	size_t features_n;
 	struct capture_family_state families[ROWS_MAX];
 	size_t families_n;
+	struct capture_test tests[CAPTURE_TESTS_MAX];
+	size_t tests_n;
 	char tier[16];
-	char load_error[ERR_TEXT_MAX];
-	bool ready;
+	char load_error[ERR_TEXT_MAX], test_error[ERR_TEXT_MAX];
+	bool ready, degraded;
+};
+
+static const char *const seen_text[] = {
+	[CAPTURE_SEEN] = "seen",
+	[CAPTURE_UNSEEN] = "unseen",
+	[CAPTURE_UNTRIED] = "untried",
 };
 
 static void probe_families(struct report *rep)
 {
 	struct capture *c = NULL;
 	struct err err = { 0 };
+	int n;
 
 	if (capture_open(&c, &(struct capture_options){ .quiet_libbpf = true }, &err) < 0) {
 		snprintf(rep->load_error, sizeof(rep->load_error), "%s", err_text(&err));
 		snprintf(rep->tier, sizeof(rep->tier), "none");
 		return;
 	}
+	n = capture_selftest(c, true, rep->tests, ARRAY_SIZE(rep->tests), &err);
+	if (n < 0)
+		snprintf(rep->test_error, sizeof(rep->test_error), "%s", err_text(&err));
+	else
+		rep->tests_n = (size_t)n;
 	rep->families_n = capture_families(c, rep->families, ROWS_MAX);
 	snprintf(rep->tier, sizeof(rep->tier), "%s", capture_tier(c));
 	capture_close(c);
@@ -73,11 +88,44 @@ static void collect(struct report *rep)
 	for (size_t i = 0; i < rep->features_n; i++)
 		if (rep->features[i].required && !rep->features[i].ok)
 			rep->ready = false;
+	for (size_t i = 0; i < rep->families_n; i++)
+		rep->degraded |= !rep->families[i].ok;
 }
 
 static void print_row(const char *mark, const char *name, const char *what, const char *detail)
 {
 	printf("  %s %-22s %s%s%s\n", mark, name, what, detail[0] ? ": " : "", detail);
+}
+
+/* Under its family, what was done in the scratch sandbox: in one line when all of it was seen. */
+static void print_tests(const struct report *rep, const char *family, const char *no)
+{
+	size_t seen = 0;
+
+	for (size_t i = 0; i < rep->tests_n; i++)
+		seen += !strcmp(rep->tests[i].family, family) && rep->tests[i].seen == CAPTURE_SEEN;
+	if (seen)
+		printf("       %-22s seen:", "");
+	for (size_t i = 0, n = 0; i < rep->tests_n; i++)
+		if (!strcmp(rep->tests[i].family, family) && rep->tests[i].seen == CAPTURE_SEEN)
+			printf("%s %s", n++ ? "," : "", rep->tests[i].what);
+	if (seen)
+		putchar('\n');
+	for (size_t i = 0; i < rep->tests_n; i++)
+		if (!strcmp(rep->tests[i].family, family) && rep->tests[i].seen != CAPTURE_SEEN)
+			printf("  %s %-22s %s: %s\n",
+			       rep->tests[i].seen == CAPTURE_UNSEEN ? no : "    ", "",
+			       rep->tests[i].what, rep->tests[i].why);
+}
+
+static const char *conclusion(const struct report *rep)
+{
+	if (!rep->ready)
+		return "Not ready: what is marked MISS is needed.";
+	return rep->degraded
+		       ? "Ready, but degraded: sandboxes run here, and each session names the probe "
+			 "families above that miss something."
+		       : "Ready: sandboxes can be run and watched here.";
 }
 
 static void print_text(const struct report *rep)
@@ -94,13 +142,16 @@ static void print_text(const struct report *rep)
 		print_row(r->ok ? ok : r->required ? bad : no, r->name, r->what, r->detail);
 	}
 	printf("\nProbes: %s tier\n", rep->tier);
-	for (size_t i = 0; i < rep->families_n; i++)
-		print_row(rep->families[i].ok ? ok : no, rep->families[i].name,
+	for (size_t i = 0; i < rep->families_n; i++) {
+		print_row(rep->families[i].ok ? ok : bad, rep->families[i].name,
 			  rep->families[i].hook, rep->families[i].detail);
+		print_tests(rep, rep->families[i].name, bad);
+	}
+	if (rep->test_error[0])
+		printf("  %s %s\n", bad, rep->test_error);
 	if (rep->load_error[0])
 		printf("  %s %s\n", bad, rep->load_error);
-	printf("\n%s\n", rep->ready ? "Ready: sandboxes can be run and watched here."
-				    : "Not ready: what is marked MISS is needed.");
+	printf("\n%s\n", conclusion(rep));
 }
 
 static void json_row(struct json *j, const char *name, const char *key, const char *text, bool ok,
@@ -117,6 +168,27 @@ static void json_row(struct json *j, const char *name, const char *key, const ch
 	json_strz(j, detail);
 }
 
+static void json_tests(struct json *j, const struct report *rep, const char *family)
+{
+	json_key(j, "tests");
+	json_array_begin(j);
+	for (size_t i = 0; i < rep->tests_n; i++) {
+		const struct capture_test *t = &rep->tests[i];
+
+		if (strcmp(t->family, family))
+			continue;
+		json_object_begin(j);
+		json_key(j, "what");
+		json_strz(j, t->what);
+		json_key(j, "result");
+		json_strz(j, seen_text[t->seen]);
+		json_key(j, "why");
+		json_strz(j, t->why);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void print_json(const struct report *rep)
 {
 	auto_buf struct buf out = { 0 };
@@ -126,10 +198,16 @@ static void print_json(const struct report *rep)
 	json_object_begin(&j);
 	json_key(&j, "ready");
 	json_bool(&j, rep->ready);
+	json_key(&j, "degraded");
+	json_array_begin(&j);
+	for (size_t i = 0; i < rep->families_n; i++)
+		if (!rep->families[i].ok)
+			json_strz(&j, rep->families[i].name);
+	json_array_end(&j);
 	json_key(&j, "tier");
 	json_strz(&j, rep->tier);
 	json_key(&j, "error");
-	json_strz(&j, rep->load_error);
+	json_strz(&j, rep->load_error[0] ? rep->load_error : rep->test_error);
 	json_key(&j, "features");
 	json_array_begin(&j);
 	for (size_t i = 0; i < rep->features_n; i++) {
@@ -148,6 +226,7 @@ static void print_json(const struct report *rep)
 			 rep->families[i].ok, rep->families[i].detail);
 		json_key(&j, "tier");
 		json_strz(&j, rep->families[i].tier);
+		json_tests(&j, rep, rep->families[i].name);
 		json_object_end(&j);
 	}
 	json_array_end(&j);
@@ -168,7 +247,9 @@ int cmd_doctor(int argc, char **argv)
 		cli_usage(
 			"doctor [OPTIONS]",
 			"Ask this host what it gives: kernel features, probe tier, sandbox layers,\n"
-			"what is missing and how to get it. Exit code: 0 ready, 1 not.\n"
+			"what is missing and how to get it. A scratch sandbox does one of everything; what\n"
+			"its events do not show makes a probe family degraded. (One process in it runs out\n"
+			"of memory, which the kernel logs.) Exit code: 0 ready, 1 not, 2 ready, but degraded.\n"
 			"\n"
 			"WARDER_TIER=portable|full|full-multi|full-fexit forces a probe tier, here and for\n"
 			"run; what cannot be had is then missing, not replaced.",
@@ -184,5 +265,5 @@ int cmd_doctor(int argc, char **argv)
 		print_json(&rep);
 	else
 		print_text(&rep);
-	return cli_finish_output(rep.ready ? 0 : 1);
+	return cli_finish_output(!rep.ready ? 1 : rep.degraded ? 2 : 0);
 }

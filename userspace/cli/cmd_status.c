@@ -213,10 +213,13 @@ static void print_session(const char *session, const struct parts *p)
 {
 	struct str run = part_of(p, "run"), sinks = part_of(p, "sinks"), sink;
 	struct scan s = scan_of(sinks);
-	char name[128], pid[24];
+	char name[128], pid[24], degraded[512];
 
 	printf("%s  %s  pid %s\n", session, member(run, "name", name, sizeof(name)),
 	       member(run, "pid", pid, sizeof(pid)));
+	member(run, "degraded", degraded, sizeof(degraded));
+	if (*degraded && strcmp(degraded, "[]"))
+		printf("  degraded %s\n", degraded);
 	while (scan_element(&s, &sink))
 		print_sink(sink);
 }

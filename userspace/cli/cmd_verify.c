@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporters/scan.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
 #include "userspace/cli/bundle.h"
@@ -32,7 +33,23 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 		fputs("\r              \r", stderr);
 }
 
-static void print_json(const struct verify_report *rep)
+/* What the session could not see, by the first record: a complete record may be one of half of what
+ * happened. A JSON array of strings; empty: it names nothing. */
+static void find_degraded(int bundle, const struct verify_report *rep, struct buf *ret)
+{
+	struct journal_reader *reader = NULL;
+	struct str rec, list;
+	uint64_t seq;
+
+	if (rep->state == VERIFY_ALTERED || journal_reader_open(&reader, bundle, NULL) < 0)
+		return;
+	if (journal_reader_next(reader, &rec, &seq, NULL) > 0 && seq == 1 &&
+	    scan_find(rec, "degraded", &list) && list.n > 2)
+		buf_add(ret, list.p, list.n);
+	journal_reader_free(reader);
+}
+
+static void print_json(const struct verify_report *rep, const struct buf *degraded)
 {
 	const struct {
 		const char *key;
@@ -74,12 +91,25 @@ static void print_json(const struct verify_report *rep)
 		json_null(&j);
 	json_key(&j, "text");
 	json_strz(&j, rep->text);
+	json_key(&j, "degraded");
+	json_raw(&j, degraded->n ? (struct str){ degraded->p, degraded->n } : STR("[]"));
 	json_object_end(&j);
 	fwrite(out.p, 1, out.n, stdout);
 	putchar('\n');
 }
 
-static void print_text(const struct verify_report *rep, bool has_keys)
+/* ["probe.dns","limit.cpu"] -> probe.dns, limit.cpu */
+static void print_words(struct str list)
+{
+	struct scan s = scan_of(list);
+	struct str v, word;
+
+	for (bool first = true; scan_element(&s, &v); first = false)
+		if (scan_string(v, &word))
+			printf("%s%.*s", first ? "" : ", ", (int)word.n, word.p);
+}
+
+static void print_text(const struct verify_report *rep, bool has_keys, const struct buf *degraded)
 {
 	printf("%s\n", rep->text);
 	printf("  session   %s\n", rep->session);
@@ -96,6 +126,11 @@ static void print_text(const struct verify_report *rep, bool has_keys)
 		       (unsigned long long)rep->checkpoints);
 	else
 		printf("  signed    no\n");
+	if (!degraded->n)
+		return;
+	printf("  degraded  ");
+	print_words((struct str){ degraded->p, degraded->n });
+	putchar('\n');
 }
 
 /* An intact record of another session, put where this one was. */
@@ -115,6 +150,7 @@ int cmd_verify(int argc, char **argv)
 	struct verify_options opt = { .keys = (const uint8_t(*)[STORE_HASH_LEN])keys };
 	struct verify_report rep;
 	char id[ULID_LEN + 1];
+	auto_buf struct buf degraded = { 0 };
 	auto_close int fd = -1;
 	struct err err = { 0 };
 	int n;
@@ -145,9 +181,11 @@ int cmd_verify(int argc, char **argv)
 		return cli_fail(&err);
 	}
 	check_id(&rep, id);
+	if (!args.quiet)
+		find_degraded(fd, &rep, &degraded);
 	if (args.json)
-		print_json(&rep);
+		print_json(&rep, &degraded);
 	else if (!args.quiet)
-		print_text(&rep, opt.n_keys > 0);
+		print_text(&rep, opt.n_keys > 0, &degraded);
 	return cli_finish_output(rep.state);
 }

@@ -212,6 +212,11 @@ static void open_status(struct run *run)
 	for (char *const *arg = run->spec.argv; *arg; arg++)
 		json_strz(&j, *arg);
 	json_array_end(&j);
+	json_key(&j, "degraded");
+	json_array_begin(&j);
+	for (size_t i = 0; i < run->result->degraded_n; i++)
+		json_strz(&j, run->result->degraded[i]);
+	json_array_end(&j);
 	json_object_end(&j);
 	/* Too long a command: then it is shown by its sinks and probes only. */
 	run_status_write(run->status_fd, "run", (struct str){ text.p, text.n });
@@ -224,6 +229,15 @@ static void add_degraded(struct run_result *res, const char *text)
 	snprintf(res->degraded_text[res->degraded_n], sizeof(res->degraded_text[0]), "%s", text);
 	res->degraded[res->degraded_n] = res->degraded_text[res->degraded_n];
 	res->degraded_n++;
+}
+
+/* What loads and attaches may still not fire: each family has to see its own event first. */
+static void test_probes(struct run *run)
+{
+	struct err err = { 0 };
+
+	if (capture_selftest(run->capture, false, NULL, 0, &err) < 0)
+		log_warn("%s: this session counts as degraded", err_text(&err));
 }
 
 static void collect_degraded(struct run *run)
@@ -371,11 +385,12 @@ static int prepare(struct run *run, struct err *err)
 			 err);
 	if (r < 0)
 		return r;
-	collect_degraded(run);
 	read_resolvers(run);
 	r = sandbox_create(&run->sandbox, run->plan, err);
 	if (r < 0)
 		return r;
+	test_probes(run);
+	collect_degraded(run);
 	r = watch_sandbox(run, err);
 	if (r < 0)
 		return r;
