@@ -13,7 +13,6 @@
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/run.h"
 
-DEFINE_AUTO(ruleset, ruleset_free)
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
 #define SINKS_MAX	 FANOUT_SINKS_MAX
@@ -37,8 +36,9 @@ static const struct option_def OPTIONS[] = {
 	{ "backend", 0, OPT_STR, AT(backend), "NAME", "sandbox backend (default: ns)" },
 	{ "policy", 0, OPT_STR, AT(policy), "FILE",
 	  "YAML file with such settings (see README); options override" },
-	{ "rules", 'r', OPT_STRLIST, AT(rules), "FILE",
-	  "rules, after the default packs; repeatable" },
+	{ "rules", 'r', OPT_STRLIST, AT(rules), "PATH",
+	  "rule file, or directory of them, after the default packs; repeatable. Read again while it "
+	  "runs when it changes or on SIGHUP" },
 	{ "no-default-rules", 0, OPT_FLAG, AT(no_default_rules), NULL,
 	  "leave the default packs out" },
 	{ "timeout", 't', OPT_DURATION, AT(timeout), "TIME",
@@ -326,6 +326,36 @@ static int parse_pressure(const struct run_args *a, uint32_t *ret, struct err *e
 
 /* ---- rules ---- */
 
+struct run_rules {
+	struct rule_files files; /* where to look again while it runs */
+	struct buf texts;
+	struct ruleset *set;
+};
+
+static void run_rules_done(struct run_rules *r)
+{
+	ruleset_free(r->set);
+	buf_done(&r->texts);
+}
+
+static int load_rules(struct run_rules *ret, const struct run_args *a)
+{
+	struct err err = { 0 };
+	int r;
+
+	ret->files = (struct rule_files){ .builtin = !a->no_default_rules,
+					  .path = a->rules.v,
+					  .n = a->rules.n };
+	buf_init(&ret->texts, RULE_TEXTS_MAX);
+	r = rule_texts_read(&ret->texts, &ret->files, &err);
+	if (r < 0) {
+		cli_fail(&err);
+		return r;
+	}
+	return cli_compile_rules(&ret->set, (struct str){ ret->texts.p, ret->texts.n },
+				 ret->files.actions);
+}
+
 /* An action that we cannot carry out must not be taken for one that protects. */
 static int check_actions(const struct ruleset *rs, struct err *err)
 {
@@ -421,7 +451,7 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 }
 
 static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
-		  const struct ruleset *rules, struct sinks *sinks, enum run_sign sign,
+		  const struct run_rules *rules, struct sinks *sinks, enum run_sign sign,
 		  uint32_t pressure, struct run_result_file *result)
 {
 	const struct run_options opt = {
@@ -430,7 +460,9 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.pressure = pressure,
 		.urgent_bytes = a->urgent_ring,
 		.bulk_bytes = a->bulk_ring,
-		.rules = rules,
+		.rules = rules->set,
+		.rule_files = &rules->files,
+		.rule_texts = { rules->texts.p, rules->texts.n },
 		.session_dir = a->session_dir,
 		.sinks = sinks->v,
 		.sinks_n = sinks->n,
@@ -469,7 +501,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 
 int cmd_run(int argc, char **argv)
 {
-	AUTO(ruleset) struct ruleset *rules = NULL;
+	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
 	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
 	auto_buf struct buf env_values = { 0 };
@@ -499,9 +531,9 @@ int cmd_run(int argc, char **argv)
 	if (a.result && !a.dry_run && geteuid() == 0 &&
 	    run_result_open(&result, a.result, &spec, &err) < 0)
 		return cli_fail(&err);
-	if (cli_load_rules(&rules, !a.no_default_rules, &a.rules) < 0)
+	if (load_rules(&rules, &a) < 0)
 		return EXIT_WARDER;
-	if (check_actions(rules, &err) < 0)
+	if (check_actions(rules.set, &err) < 0)
 		return cli_fail(&err);
 	if (a.dry_run)
 		return dry_run(&spec, a.json, &err);
@@ -513,5 +545,5 @@ int cmd_run(int argc, char **argv)
 	}
 	a.env_values = env_values.p;
 	warn_of_sinks(&sinks);
-	return run_it(&a, &spec, rules, &sinks, sign, pressure, &result);
+	return run_it(&a, &spec, &rules, &sinks, sign, pressure, &result);
 }

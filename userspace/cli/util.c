@@ -9,8 +9,6 @@
 #include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
 
-DEFINE_AUTO(ruleset, ruleset_free)
-
 void cli_usage(const char *usage, const char *purpose, const struct option_def *defs)
 {
 	printf("Usage: warder %s\n\n%s\n\nOptions:\n", usage, purpose);
@@ -67,43 +65,30 @@ static void print_diag(void *arg, const struct rule_diag *d)
 		fprintf(stderr, "%s: %s%s\n", d->file, level, d->text);
 }
 
-static int load_rules(struct ruleset *rs, bool default_packs, const struct option_list *files,
-		      struct err *err)
+int cli_compile_rules(struct ruleset **ret, struct str texts, unsigned actions)
 {
-	int r;
-
-	ruleset_allow_state(rs);
-	for (size_t i = 0; default_packs && i < rule_packs_n; i++) {
-		r = ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, err);
-		if (r < 0)
-			return err_wrap(err, r, "built-in rules");
-	}
-	for (size_t i = 0; i < files->n; i++) {
-		r = ruleset_add_file(rs, files->v[i], err);
-		if (r < 0)
-			return err_wrap(err, r, "rules");
-	}
-	r = ruleset_compile(rs, err);
-	return r < 0 ? err_wrap(err, r, "rules") : 0;
-}
-
-int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files)
-{
-	AUTO(ruleset) struct ruleset *rs = NULL;
 	struct err err = { 0 };
 	bool told = false;
 	int r;
 
-	r = ruleset_new(&rs, print_diag, &told);
-	if (r == 0)
-		r = load_rules(rs, default_packs, files, &err);
-	else
-		err_set(&err, r, "rules: %m");
+	r = rule_texts_compile(ret, texts, actions, print_diag, &told, &err);
+	if (r < 0 && !told)
+		log_error("%s", err_text(&err));
+	return r;
+}
+
+int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files)
+{
+	const struct rule_files rf = { .builtin = default_packs, .path = files->v, .n = files->n };
+	auto_buf struct buf texts;
+	struct err err = { 0 };
+	int r;
+
+	buf_init(&texts, RULE_TEXTS_MAX);
+	r = rule_texts_read(&texts, &rf, &err);
 	if (r < 0) {
-		if (!told)
-			log_error("%s", err_text(&err));
+		log_error("%s", err_text(&err));
 		return r;
 	}
-	*ret = take_ptr(rs);
-	return 0;
+	return cli_compile_rules(ret, (struct str){ texts.p, texts.n }, 0);
 }

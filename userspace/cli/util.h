@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include "rules/rule.h"
 #include "userspace/base/option.h"
+#include "userspace/pipeline/rule_files.h"
 
 /* Usage, purpose and the option table on stdout. */
 void cli_usage(const char *usage, const char *purpose, const struct option_def *defs);
@@ -16,6 +17,9 @@ int cli_bad_usage(const char *command, const struct err *err);
 /* Flush stdout; a closed pipe is no error. Returns the exit code. */
 int cli_finish_output(int code);
 
+/* Texts of rule_texts_read compiled, for a caller that can do `actions` (0: as ruleset_new). Problems go to
+ * stderr as below. */
+int cli_compile_rules(struct ruleset **ret, struct str texts, unsigned actions);
 /* Default packs and files into a compiled set. Every problem goes to stderr as file:line:col, so a
  * negative result needs no further word. */
 int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files);

@@ -46,7 +46,7 @@ enum field_type {
 	X(SANDBOX, "sandbox", FT_STR, FAM_ALL, "name of the sandbox")                              \
 	X(TENANT, "tenant", FT_STR, FAM_ALL, "tenant the session belongs to")                      \
 	X(HOST, "host", FT_STR, FAM_ALL, "name of the host")                                       \
-	X(OUTCOME, "outcome", FT_STR, FAM_SUBJECT, "success, failure, denied or pending")          \
+	X(OUTCOME, "outcome", FT_STR, FAM_SUBJECT | FAM_AGENT, "success, failure, denied or pending")          \
 	X(ERRNO, "errno", FT_STR, FAM_SUBJECT, "name of the error when outcome is not success")    \
 	X(SYSCALL, "syscall", FT_STR, FAM_KERNEL, "system call that did it")                       \
 	X(TOCTOU, "toctou", FT_BOOL, FAM_KERNEL,                                                   \

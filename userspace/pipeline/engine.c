@@ -19,6 +19,7 @@
 #include "userspace/base/log.h"
 #include "userspace/pipeline/checkpoint_source.h"
 #include "userspace/pipeline/privdrop.h"
+#include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/sink_watch.h"
 #include "userspace/pipeline/source.h"
@@ -75,6 +76,8 @@ struct engine {
 	uint32_t pressed; /* stops and kills for a full ring that were dealt with */
 	bool pressure_killed;
 	bool finished;
+	struct reload_job reload;
+	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
 };
 
 /* ---- life ---- */
@@ -357,10 +360,14 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	struct engine_msg msg = { .type = ENGINE_DONE };
 	struct session_stats stats = { 0 };
 	auto_buf struct buf rec = { 0 };
+	struct ruleset *late = NULL;
 	struct outcome o;
 	size_t held;
 	int r;
 
+	/* Rules that are not ready yet come too late. */
+	if (reload_job_take(&e->reload, &late, NULL) == 0)
+		ruleset_free(late);
 	capture_drain(e->opt->capture, true, feed, e, &held);
 	check_gaps(e, true);
 	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
@@ -396,11 +403,99 @@ static void orphaned(struct engine *e)
 	finish(e, &facts);
 }
 
+/* ---- other rules ---- */
+
+static void tell_rules(struct engine *e, bool ok, const char *text)
+{
+	struct engine_msg msg = { .type = ENGINE_RULES_DONE, .rules.ok = ok };
+
+	pipeline_rules_event(e->pipeline, e->opt->session.sandbox_id, ok, text);
+	snprintf(msg.rules.text, sizeof(msg.rules.text), "%s", text);
+	if (e->fd >= 0)
+		send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL);
+}
+
+static void refuse_rules(struct engine *e, const char *why, const char *text)
+{
+	char all[ERR_TEXT_MAX];
+
+	snprintf(all, sizeof(all), "rules not changed (%s): %s", why, text);
+	tell_rules(e, false, all);
+}
+
+/* Between two events: each is judged by exactly one set. */
+static void change_rules(struct engine *e)
+{
+	struct ruleset *rules = NULL;
+	struct err err = { 0 };
+	char text[ERR_TEXT_MAX];
+	size_t kept = 0;
+	int r;
+
+	r = reload_job_take(&e->reload, &rules, &err);
+	if (r == 0) {
+		r = pipeline_set_rules(e->pipeline, rules, &kept);
+		if (r < 0)
+			err_set(&err, r, "out of memory");
+	}
+	if (r < 0) {
+		ruleset_free(rules);
+		refuse_rules(e, e->reload.why, err_text(&err));
+		return;
+	}
+	ruleset_free(e->rules);
+	e->rules = rules;
+	snprintf(text, sizeof(text),
+		 "rules changed (%s): %zu rules, %zu go on with what they remember", e->reload.why,
+		 ruleset_count(rules), kept);
+	tell_rules(e, true, text);
+}
+
+static void begin_rules(struct engine *e, struct engine_rules *rules, int texts_fd)
+{
+	int r;
+
+	rules->why[sizeof(rules->why) - 1] = 0;
+	rules->text[sizeof(rules->text) - 1] = 0;
+	if (texts_fd < 0) {
+		refuse_rules(e, rules->why, rules->text);
+		return;
+	}
+	r = reload_job_start(&e->reload, texts_fd, rules->actions, rules->why);
+	if (r < 0)
+		refuse_rules(e, rules->why, strerror(-r));
+}
+
+/* A message, and the descriptor that came with it (-1 = none). */
+static ssize_t receive(int fd, struct engine_msg *msg, int *ret_fd)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { msg, sizeof(*msg) };
+	struct msghdr mh = { .msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&mh);
+
+	*ret_fd = -1;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
 static void read_control(struct engine *e)
 {
 	struct engine_msg msg;
-	ssize_t n = recv(e->fd, &msg, sizeof(msg), MSG_DONTWAIT);
+	int passed;
+	ssize_t n = receive(e->fd, &msg, &passed);
 
+	if (passed >= 0 && (n != sizeof(msg) || msg.type != ENGINE_RULES))
+		close(take_fd(passed));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -411,6 +506,8 @@ static void read_control(struct engine *e)
 		return;
 	if (msg.type == ENGINE_RECORD)
 		pipeline_feed(e->pipeline, msg.record, sizeof(msg.record));
+	else if (msg.type == ENGINE_RULES)
+		begin_rules(e, &msg.rules, passed);
 	else if (msg.type == ENGINE_FINISH)
 		finish(e, &msg.facts);
 }
@@ -459,6 +556,7 @@ static void loop(struct engine *e)
 		struct pollfd fds[] = {
 			{ .fd = capture_fd(e->opt->capture), .events = POLLIN },
 			{ .fd = e->fd, .events = POLLIN },
+			{ .fd = reload_job_fd(&e->reload), .events = POLLIN },
 		};
 		uint64_t deadline;
 		int n, got;
@@ -479,6 +577,8 @@ static void loop(struct engine *e)
 		n = poll(fds, ARRAY_SIZE(fds), next_timeout(e, tick, held));
 		if (n < 0 && errno != EINTR)
 			break;
+		if (n > 0 && fds[2].revents)
+			change_rules(e);
 		if (n > 0 && fds[1].revents)
 			read_control(e);
 	}
@@ -507,6 +607,7 @@ static void engine_main(int fd, const struct engine_options *opt)
 	fanout_free(e.fanout);
 	journal_free(e.journal);
 	pipeline_free(e.pipeline);
+	ruleset_free(e.rules);
 	_exit(0);
 }
 
@@ -606,12 +707,30 @@ int engine_send_record(int fd, const void *rec, size_t len)
 	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-bool engine_wants_resume(int fd)
+bool engine_next(int fd, struct engine_msg *ret)
 {
-	struct engine_msg msg;
+	return recv(fd, ret, sizeof(*ret), MSG_DONTWAIT) == (ssize_t)sizeof(*ret);
+}
 
-	return recv(fd, &msg, sizeof(msg), MSG_DONTWAIT) == (ssize_t)sizeof(msg) &&
-	       msg.type == ENGINE_RESUME;
+int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { { 0 } };
+	struct engine_msg msg = { .type = ENGINE_RULES, .rules = *rules };
+	struct iovec iov = { &msg, sizeof(msg) };
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (texts_fd >= 0) {
+		mh.msg_control = &control;
+		mh.msg_controllen = sizeof(control);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &texts_fd, sizeof(int));
+	}
+	return sendmsg(fd, &mh, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
@@ -626,7 +745,8 @@ int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engin
 	do {
 		n = recv(fd, &msg, sizeof(msg), 0);
 	} while ((n < 0 && errno == EINTR) ||
-		 (n == (ssize_t)sizeof(msg) && msg.type == ENGINE_RESUME));
+		 (n == (ssize_t)sizeof(msg) &&
+		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RULES_DONE)));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)

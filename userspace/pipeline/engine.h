@@ -38,6 +38,9 @@ enum engine_msg_type {
 	ENGINE_SIGN, /* to root, once, before READY: have the host key sign the record's beginning */
 	ENGINE_SIGNED, /* to engine: the signature */
 	ENGINE_RESUME, /* to root: the rings were drained, who was stopped for them may go on */
+	ENGINE_RULES, /* to engine, with a descriptor: judge by these from now on; without: they are
+			* broken, tell it */
+	ENGINE_RULES_DONE, /* to root: text says how that went; ok or not */
 };
 
 struct engine_result {
@@ -58,6 +61,13 @@ struct engine_sign {
 	uint8_t msg[GENESIS_SIGNED_LEN];
 };
 
+struct engine_rules {
+	char why[32]; /* "SIGHUP" */
+	char text[ERR_TEXT_MAX - 96];
+	uint32_t actions;
+	uint32_t ok;
+};
+
 #define ENGINE_RECORD_MAX 1024 /* those that the root part makes have short strings */
 
 struct engine_msg {
@@ -67,6 +77,7 @@ struct engine_msg {
 		struct run_facts facts;
 		struct engine_result result;
 		char text[ERR_TEXT_MAX];
+		struct engine_rules rules;
 		struct engine_sign sign;
 		struct key_signature signature;
 		uint8_t record[ENGINE_RECORD_MAX]; /* at least a header; its len counts */
@@ -78,8 +89,11 @@ struct engine_msg {
 int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, struct err *err);
 /* A wire record from the root part (time limit and the like). -EMSGSIZE beyond ENGINE_RECORD_MAX. */
 int engine_send_record(int fd, const void *rec, size_t len);
-/* Takes what the engine says while the sandbox runs: does it ask that stopped processes go on? */
-bool engine_wants_resume(int fd);
+/* Takes one message that the engine sends while the sandbox runs. False: there is none. */
+bool engine_next(int fd, struct engine_msg *ret);
+/* Other rules: the texts in `texts_fd` (reload.h), or with -1 and `text` why there are none. Answered by
+ * ENGINE_RULES_DONE. */
+int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules);
 /* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
 		  struct err *err);

@@ -355,6 +355,25 @@ int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind,
 	return session_emit(s, &p->ev, &p->json);
 }
 
+int pipeline_rules_event(struct pipeline *p, uint32_t sandbox_id, bool ok, const char *text)
+{
+	struct session *s = find_session(p, sandbox_id);
+	int r;
+
+	if (!s)
+		return -ENOENT;
+	arena_reset(&p->arena);
+	event_init(&p->ev, WIRE_AUDIT_RULES, &p->arena);
+	session_fill(s, &p->ev, clock_boot_ns());
+	event_set_strz(&p->ev, F_OUTCOME, ok ? "success" : "failure");
+	event_set_strz(&p->ev, F_AUDIT_MESSAGE, text);
+	if (p->rules)
+		event_set_strz(&p->ev, F_RULE_SET, ruleset_hash(p->rules));
+	r = session_emit(s, &p->ev, &p->json);
+	session_commit(s);
+	return r;
+}
+
 void pipeline_counters(const struct pipeline *p, struct pipeline_counters *ret)
 {
 	*ret = p->counters;

@@ -78,6 +78,9 @@ int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind,
  * stays, nothing has changed. */
 int pipeline_set_rules(struct pipeline *p, const struct ruleset *rules, size_t *ret_kept);
 
+/* audit.rules: what became of rules that were to be loaded. rule.set is the set in force. */
+int pipeline_rules_event(struct pipeline *p, uint32_t sandbox_id, bool ok, const char *text);
+
 struct pipeline_counters {
 	uint64_t fed, emitted, unattributed /* no such sandbox */, rule_overflow;
 };

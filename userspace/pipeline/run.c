@@ -22,11 +22,13 @@
 #include "userspace/pipeline/limits.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/relay.h"
+#include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
 #define KILL_TIMEOUT_MS	  10000
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
+#define OTHER_FDS	  5			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -44,6 +46,7 @@ struct run {
 	struct sandbox_plan *plan;
 	struct sandbox *sandbox;
 	struct limits limits;
+	struct reloader reloader;
 	struct relay *relay; /* NULL: stdio goes straight through */
 	char host[64];
 	char name[SANDBOX_NAME_MAX + 1];
@@ -410,8 +413,50 @@ static void forward_signals(struct run *run)
 {
 	struct signalfd_siginfo si;
 
-	while (read(run->signal_fd, &si, sizeof(si)) == sizeof(si))
+	while (read(run->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		/* Somebody's SIGHUP is a request to load rule files again; one from the kernel says that the
+		 * terminal is gone, which is the payload's business. */
+		if (si.ssi_signo == SIGHUP && si.ssi_code != SI_KERNEL &&
+		    reloader_ask(&run->reloader, "SIGHUP"))
+			continue;
 		sandbox_signal(run->sandbox, (int)si.ssi_signo);
+	}
+}
+
+/* ---- other rules while it runs ---- */
+
+static void reload_rules(struct run *run)
+{
+	struct engine_rules msg = { 0 };
+	struct reloader_result res;
+
+	if (!reloader_run(&run->reloader, &res))
+		return;
+	snprintf(msg.why, sizeof(msg.why), "%s", res.why);
+	if (!res.rules)
+		snprintf(msg.text, sizeof(msg.text), "%s", err_text(&res.err));
+	msg.actions = run->opt->rule_files->actions;
+	engine_send_rules(run->engine_fd, res.texts_fd, &msg);
+	if (res.texts_fd >= 0)
+		close(res.texts_fd);
+}
+
+static void hear_engine(struct run *run)
+{
+	struct engine_msg msg;
+
+	while (engine_next(run->engine_fd, &msg)) {
+		if (msg.type == ENGINE_RESUME) {
+			capture_resume(run->capture);
+		} else if (msg.type == ENGINE_RULES_DONE) {
+			reloader_answered(&run->reloader);
+			msg.rules.text[sizeof(msg.rules.text) - 1] = 0;
+			if (msg.rules.ok)
+				log_info("%s", msg.rules.text);
+			else
+				log_warn("%s", msg.rules.text);
+		}
+	}
 }
 
 static void tell_limit(void *arg, const struct limit_hit *hit)
@@ -464,7 +509,7 @@ static bool hit_output(struct run *run)
 
 static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
 {
-	int limits = limits_timeout(&run->limits);
+	int limits = limits_timeout(&run->limits), reload = reloader_timeout(&run->reloader);
 	uint64_t ms = 60000;
 
 	if (end)
@@ -473,7 +518,9 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 		ms = MIN(ms, (uint64_t)limits);
 	if (look > now) /* counts changed, but they were looked at just now */
 		ms = MIN(ms, (look - now) / NSEC_PER_MSEC + 1);
-	return end || limits >= 0 || look > now ? (int)ms : -1;
+	if (reload >= 0)
+		ms = MIN(ms, (uint64_t)reload);
+	return end || limits >= 0 || look > now || reload >= 0 ? (int)ms : -1;
 }
 
 /* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
@@ -481,11 +528,12 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 static void wait_for_end(struct run *run)
 {
 	uint64_t limit = run->spec.limits.timeout_ns, end = 0, look = 0;
-	struct pollfd fds[4 + LIMITS_FDS] = {
+	struct pollfd fds[OTHER_FDS + LIMITS_FDS] = {
 		{ .fd = sandbox_fd(run->sandbox), .events = POLLIN },
 		{ .fd = run->signal_fd, .events = POLLIN },
 		{ .fd = run->engine_fd, .events = POLLIN },
 		{ .fd = run->relay ? relay_fd(run->relay) : -1, .events = POLLIN },
+		{ .fd = run->reloader.inotify_fd, .events = POLLIN },
 	};
 
 	if (limit)
@@ -499,14 +547,14 @@ static void wait_for_end(struct run *run)
 			return;
 		}
 		/* While they wait to be looked at again, they must not wake us. */
-		limits_poll(&run->limits, fds + 4);
+		limits_poll(&run->limits, fds + OTHER_FDS);
 		for (int i = 0; now < look && i < LIMITS_FDS; i++)
-			fds[4 + i].fd = -1;
+			fds[OTHER_FDS + i].fd = -1;
 		if (poll(fds, ARRAY_SIZE(fds), wait_timeout(run, end, now, look)) < 0 &&
 		    errno != EINTR)
 			return;
 		for (int i = 0; i < LIMITS_FDS; i++)
-			changed |= fds[4 + i].revents != 0;
+			changed |= fds[OTHER_FDS + i].revents != 0;
 		if (changed || limits_timeout(&run->limits) == 0) {
 			limits_look(&run->limits, tell_limit, run);
 			look = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
@@ -517,8 +565,11 @@ static void wait_for_end(struct run *run)
 			forward_signals(run);
 		if (fds[0].revents && sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING)
 			return;
-		if (fds[2].revents && engine_wants_resume(run->engine_fd))
-			capture_resume(run->capture);
+		if (fds[4].revents)
+			reloader_look(&run->reloader);
+		reload_rules(run);
+		if (fds[2].revents)
+			hear_engine(run);
 		if (fds[2].revents & (POLLHUP | POLLERR)) {
 			run->result->facts.internal = true;
 			return;
@@ -616,6 +667,7 @@ static void cleanup(struct run *run)
 	if (run->watched)
 		capture_unwatch(run->capture, sandbox_cgroup_fd(run->sandbox));
 	relay_free(run->relay);
+	reloader_done(&run->reloader);
 	sandbox_free(run->sandbox);
 	capture_close(run->capture);
 	sandbox_plan_free(run->plan);
@@ -670,6 +722,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 	memset(ret, 0, sizeof(*ret));
 	ret->facts.stdout_bytes = ret->facts.stderr_bytes = WIRE_UNKNOWN;
 	init_names(&run);
+	reloader_init(&run.reloader, opt->rule_files, opt->rule_texts, opt->spec);
 	r = prepare(&run, err);
 	if (r < 0) {
 		if (run.bundle_fd >= 0 && !opt->session_dir)

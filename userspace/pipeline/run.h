@@ -9,6 +9,7 @@
 #include "runtime/sandbox.h"
 #include "userspace/base/ulid.h"
 #include "userspace/pipeline/engine.h"
+#include "userspace/pipeline/rule_files.h"
 
 #define RUN_DEGRADED_MAX 32
 
@@ -21,6 +22,8 @@ enum run_sign {
 struct run_options {
 	const struct sandbox_spec *spec; /* session and name are set by run_session */
 	const struct ruleset *rules;
+	const struct rule_files *rule_files; /* to load again while it runs; NULL: the rules are final */
+	struct str rule_texts; /* of rule_texts_read, what `rules` was made of */
 	const char *session_dir; /* NULL = <state>/sessions/<session> */
 	struct exporter_config *sinks;
 	size_t sinks_n;

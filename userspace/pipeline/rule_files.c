@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/rule_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
+
+DEFINE_AUTO(ruleset, ruleset_free)
+
+struct entry {
+	uint32_t name_n, text_n;
+};
+
+static int add_text(struct buf *out, struct str name, struct str text, struct err *err)
+{
+	const struct entry e = { (uint32_t)name.n, (uint32_t)text.n };
+
+	if (out->n + sizeof(e) + name.n + text.n > RULE_TEXTS_MAX)
+		return err_set(err, EFBIG, "rule file '%.*s': all rules together exceed %zu MiB",
+			       (int)name.n, name.p, RULE_TEXTS_MAX >> 20);
+	if (buf_add(out, &e, sizeof(e)) < 0 || buf_add(out, name.p, name.n) < 0 ||
+	    buf_add(out, text.p, text.n) < 0)
+		return err_set(err, ENOMEM, "rules: out of memory");
+	return 0;
+}
+
+static int add_file(struct buf *out, const char *path, struct err *err)
+{
+	auto_free char *text = NULL;
+	size_t n = 0;
+	int r;
+
+	r = file_read_at(AT_FDCWD, path, RULE_TEXTS_MAX, &text, &n);
+	if (r < 0)
+		return err_set(err, r, "rule file '%s': %m", path);
+	return add_text(out, str_from(path), (struct str){ text, n }, err);
+}
+
+static int is_rule_file(const struct dirent *de)
+{
+	struct str s = str_from(de->d_name);
+
+	return de->d_name[0] != '.' && (str_ends(s, STR(".yaml")) || str_ends(s, STR(".yml")));
+}
+
+/* Not by locale: the order of files decides what overrides what. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_dir(struct buf *out, const char *path, struct err *err)
+{
+	struct dirent **v = NULL;
+	int n = scandir(path, &v, is_rule_file, by_name), r = 0;
+
+	if (n < 0)
+		return err_set(err, errno, "rule directory '%s': %m", path);
+	if (n > RULE_DIR_MAX)
+		r = err_set(err, E2BIG, "rule directory '%s': more than %d rule files", path,
+			    RULE_DIR_MAX);
+	if (n == 0)
+		r = err_set(err, ENOENT, "rule directory '%s': no *.yaml is in it", path);
+	for (int i = 0; i < n; i++) {
+		char file[4096];
+
+		if (r == 0 && (size_t)snprintf(file, sizeof(file), "%s/%s", path, v[i]->d_name) >=
+				      sizeof(file))
+			r = err_set(err, ENAMETOOLONG, "rule directory '%s': path too long", path);
+		if (r == 0)
+			r = add_file(out, file, err);
+		free(v[i]);
+	}
+	free(v);
+	return r;
+}
+
+int rule_texts_read(struct buf *out, const struct rule_files *files, struct err *err)
+{
+	int r = 0;
+
+	buf_reset(out);
+	for (size_t i = 0; r == 0 && files->builtin && i < rule_packs_n; i++)
+		r = add_text(out, str_from(rule_packs[i].name), rule_packs[i].text, err);
+	for (size_t i = 0; r == 0 && i < files->n; i++) {
+		struct stat st;
+
+		r = stat(files->path[i], &st) == 0 && S_ISDIR(st.st_mode)
+			    ? add_dir(out, files->path[i], err)
+			    : add_file(out, files->path[i], err);
+	}
+	return r;
+}
+
+static int add_entry(struct ruleset *rs, struct str *texts, struct err *err)
+{
+	struct entry e;
+	char name[4096];
+	struct str text;
+
+	if (texts->n < sizeof(e))
+		return err_set(err, EINVAL, "rules: not a block of rule files");
+	memcpy(&e, texts->p, sizeof(e));
+	if (e.name_n >= sizeof(name) || e.name_n > texts->n - sizeof(e) ||
+	    e.text_n > texts->n - sizeof(e) - e.name_n)
+		return err_set(err, EINVAL, "rules: not a block of rule files");
+	memcpy(name, texts->p + sizeof(e), e.name_n);
+	name[e.name_n] = 0;
+	text = (struct str){ texts->p + sizeof(e) + e.name_n, e.text_n };
+	*texts = (struct str){ text.p + text.n, texts->n - sizeof(e) - e.name_n - e.text_n };
+	return ruleset_add_text(rs, name, text, err);
+}
+
+int rule_texts_compile(struct ruleset **ret, struct str texts, unsigned actions, rule_diag_fn fn,
+		       void *arg, struct err *err)
+{
+	AUTO(ruleset) struct ruleset *rs = NULL;
+	int r = ruleset_new(&rs, fn, arg);
+
+	if (r < 0)
+		return err_set(err, r, "rules: %m");
+	ruleset_allow_state(rs);
+	if (actions)
+		ruleset_allow_actions(rs, actions);
+	while (r == 0 && texts.n)
+		r = add_entry(rs, &texts, err);
+	if (r == 0)
+		r = ruleset_compile(rs, err);
+	if (r == 0)
+		*ret = take_ptr(rs);
+	return r;
+}
