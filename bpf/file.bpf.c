@@ -9,6 +9,7 @@
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/writes.bpf.h"
 #include "bpf/lib/object.bpf.h"
+#include "bpf/lib/watchlist.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
 #define O_ACCMODE   00000003
@@ -19,6 +20,8 @@
 #define S_IFMT	    0170000
 #define S_IFBLK	    0060000
 #define S_IFCHR	    0020000
+
+const volatile __u32 watchlist_mode = 0;
 
 #define NR_OPEN	   2
 #define NR_CREAT   85
@@ -119,6 +122,7 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 	r->open_flags = s->open.how;
 	r->fd = s->open.ret;
 	r->id = s->open.id;
+	r->op = s->open.listed;
 	if (f) {
 		/* Somebody else can have put another file there since. */
 		if (BPF_CORE_READ(bpf_get_current_task_btf(), files, count.counter) > 1)
@@ -142,28 +146,37 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 		escape_file(s, st, s->open.steers, uptr);
 }
 
-/* Reading is ordinary, except of watched names and raw devices. */
+/* Reading is ordinary, except of watched names, what the operator lists and raw devices. */
 GLOBAL int is_told_open(struct scratch *s)
 {
 	const struct call *c;
 	struct file *f;
+	__u64 d, m;
 	int class;
 
 	if (!s)
 		return 0;
 	c = &calls[s->open.nr & (CALLS_MAX - 1)];
 	f = (struct file *)s->open.f;
+	s->open.listed = 0;
 	if (f) {
 		s->open.writes =
 			BPF_CORE_READ(f, f_mode) & FMODE_WRITE || s->open.how & (O_CREAT | O_TRUNC);
 		s->open.steers = file_escape((__u64)f, s->open.writes);
-		return s->open.writes || s->open.steers ||
-		       watched_dentry((__u64)BPF_CORE_READ(f, f_path.dentry)) == WATCHED_FILE;
+		d = (__u64)BPF_CORE_READ(f, f_path.dentry);
+		m = (__u64)BPF_CORE_READ(f, f_path.mnt);
+		if (watchlist_mode)
+			s->open.listed = watchlist_file(s, d, m);
+		return s->open.writes || s->open.steers || s->open.listed ||
+		       watched_dentry(d) == WATCHED_FILE;
 	}
 	s->open.writes = !!(s->open.how & (O_ACCMODE | O_CREAT | O_TRUNC));
 	class = watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX);
 	s->open.steers = path_escape(s, class, s->open.writes && is_told(s->open.ret));
-	if (s->open.steers || (s->open.writes && is_told(s->open.ret)))
+	if (watchlist_mode & WATCHLIST_PATHS)
+		s->open.listed = watchlist_name(s, c->dir < 0 ? AT_FDCWD : s->args[0],
+						s->args[c->path & 7]);
+	if (s->open.steers || s->open.listed || (s->open.writes && is_told(s->open.ret)))
 		return 1;
 	return class == WATCHED_FILE;
 }

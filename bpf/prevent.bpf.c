@@ -7,6 +7,7 @@
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/watched.bpf.h"
+#include "bpf/lib/watchlist.bpf.h"
 
 #define EPERM		  1
 #define FMODE_WRITE	  0x2
@@ -18,6 +19,7 @@ struct prevent_ctx {
 	__u64 ino; /* EXEC only */
 	__u32 dev;
 	__u32 kind;
+	bool reads; /* FILE_OPEN: nothing to judge unless the operator lists the file */
 };
 
 /* The strictest answer for what is in `x`. */
@@ -79,7 +81,8 @@ static __always_inline int prevent(struct prevent_ctx *x)
 		count_fail(FAIL_SCRATCH);
 		return -EPERM;
 	}
-	act.verdict = prevent_judge(s, set, x);
+	if (!x->reads || watchlist_file(s, x->dentry, x->mnt))
+		act.verdict = prevent_judge(s, set, x);
 	if (!enforce_denies(act.verdict)) {
 		scratch_put(s);
 		return 0;
@@ -103,7 +106,9 @@ int BPF_PROG(prevent_open, struct file *f)
 
 	x.dentry = (__u64)BPF_CORE_READ(f, f_path.dentry);
 	x.mnt = (__u64)BPF_CORE_READ(f, f_path.mnt);
-	if (!(BPF_CORE_READ(f, f_mode) & FMODE_WRITE) && watched_dentry(x.dentry) != WATCHED_FILE)
+	x.reads = !(BPF_CORE_READ(f, f_mode) & FMODE_WRITE) &&
+		  watched_dentry(x.dentry) != WATCHED_FILE;
+	if (x.reads && !watchlist_mode)
 		return 0;
 	return prevent(&x);
 }

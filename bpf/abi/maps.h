@@ -227,6 +227,24 @@ struct watched_key {
 	char name[WATCHED_NAME_MAX];
 };
 
+/* What the operator wants told besides, when it is only read: entries have ids from 1 on.
+ * `watchlist_paths`: struct enforce_path_key with keys 0 -> id; as the sandbox sees them.
+ * `watchlist_inodes`: what was there at the start, whatever it is called -> id. */
+#define WATCHLIST_MAX	     256
+#define WATCHLIST_PATHS_MAX  1024
+#define WATCHLIST_INODES_MAX 1024
+
+/* Bits of watchlist_mode, set before load: what is not asked for is not even in the programs. */
+#define WATCHLIST_PATHS	 0x1
+#define WATCHLIST_INODES 0x2
+#define WATCHLIST_BELOW	 0x4 /* inodes of directories that stand for all below them */
+
+struct watchlist_inode {
+	__u64 ino;
+	__u32 dev;   /* kernel's dev_t: major << 20 | minor */
+	__u32 below; /* a directory: all below it */
+};
+
 /* `metadata`: addresses of metadata services, in network order, IPv4 in the first 4 bytes. */
 #define METADATA_MAX 64
 

@@ -294,7 +294,7 @@ struct wire_file {
 	__u32 open_flags;
 	__s32 fd;
 	/* FILE_ATTR: 1 chmod 2 chown 3 setxattr 4 truncate; FILE_LINK: 1 hard 2 symlink; FILE_WRITE: enum
-	 * wire_write_op; FILE_MMAP: PROT_* */
+	 * wire_write_op; FILE_MMAP: PROT_*; FILE_OPEN: id in the operator's watch list, 0 = not in it */
 	__u32 op;
 	__u32 uid, gid;
 	struct wire_str base;

@@ -127,7 +127,8 @@ struct open_state {
 	__s64 ret;
 	__u32 nr;
 	__u32 how; /* O_* */
-	__u32 writes, device, steers;
+	__u32 writes, steers;
+	__u32 listed; /* id of the watch list's entry, 0 = none */
 	__u32 pad;
 	__u64 id; /* wire_file.id */
 };

@@ -153,6 +153,28 @@ static __always_inline __u64 to_number(struct scratch *s, const void *p)
 	return *way;
 }
 
+/* Walk to the directory that a relative path starts from; false: there is none. */
+GLOBAL int walk_base(struct scratch *s, int dirfd)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct file *f;
+
+	if (!s)
+		return 0;
+	if (dirfd == AT_FDCWD) {
+		s->args[6] = (__u64)t->fs->pwd.dentry;
+		s->args[7] = (__u64)t->fs->pwd.mnt;
+	} else {
+		f = fd_file(t, dirfd);
+		if (!f)
+			return 0;
+		s->args[6] = (__u64)BPF_CORE_READ(f, f_path.dentry);
+		s->args[7] = (__u64)BPF_CORE_READ(f, f_path.mnt);
+	}
+	path_walk(s, s->args[6], s->args[7]);
+	return 1;
+}
+
 /* Append the directory that a relative path starts from. */
 GLOBAL int rec_base_packed(struct scratch *s, int dirfd)
 {

@@ -19,6 +19,7 @@
  *                    deny:path:/etc, kill:path=:/etc/passwd (exact), kill:path^:/etc/pass (bytes),
  *                    deny:addr:10.0.0.0/8, deny:addr:::1/128,80-90, kill:exe:/bin/cat, kill:kind:file.open,
  *                    deny:escape:mknod, pass:path:/etc/ok; KINDS: file.open+exec. Ids count from 1.
+ *     --watch-path P an entry of the watch list, also by the inode of that path here; repeatable
  *     --families     print families and features instead
  */
 #include <bpf/bpf.h>
@@ -57,6 +58,9 @@ static struct {
 
 static struct enforce_entry entries[64];
 static size_t entries_n;
+
+static struct watch_entry watch[16];
+static char watch_host[16][4096];
 
 static char leaf[512];
 static int leaf_fd = -1;
@@ -677,6 +681,20 @@ static void parse_entry(char *text)
 	}
 }
 
+/* Without the final slash: to be found here. */
+static void add_watch(const char *text)
+{
+	size_t i = opt.capture.watch_n++, n;
+
+	if (i == ARRAY_SIZE(watch))
+		die("--watch-path");
+	n = (size_t)snprintf(watch_host[i], sizeof(watch_host[i]), "%s", text);
+	if (n > 1 && n < sizeof(watch_host[i]) && watch_host[i][n - 1] == '/')
+		watch_host[i][n - 1] = 0;
+	watch[i] = (struct watch_entry){ .text = text, .host_path = watch_host[i] };
+	opt.capture.watch = watch;
+}
+
 static void parse(int argc, char **argv, char ***ret_cmd)
 {
 	int i;
@@ -706,6 +724,8 @@ static void parse(int argc, char **argv, char ***ret_cmd)
 			opt.kill_mask = strtoull(argv[++i], NULL, 0);
 		else if (i + 1 < argc && strcmp(argv[i], "--off") == 0)
 			opt.events_off = (uint32_t)strtoul(argv[++i], NULL, 0);
+		else if (i + 1 < argc && strcmp(argv[i], "--watch-path") == 0)
+			add_watch(argv[++i]);
 		else if (i + 1 < argc && strcmp(argv[i], "--enforce") == 0)
 			parse_entry(argv[++i]);
 		else if (i + 1 < argc && strcmp(argv[i], "--slow") == 0)

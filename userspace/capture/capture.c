@@ -51,6 +51,7 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 	c->skel->rodata->has_cast =
 		btf__find_by_name_kind(c->hooks.btf, "bpf_rdonly_cast", BTF_KIND_FUNC) >= 0;
 	enforce_prepare(c->skel, opt && opt->enforce);
+	c->skel->rodata->watchlist_mode = c->watchlist ? c->watchlist->mode : 0;
 	hooks_choose(&c->hooks, c->skel);
 	return 0;
 }
@@ -80,6 +81,9 @@ static int load_once(struct capture *c, const struct capture_options *opt, struc
 	r = watched_fill(bpf_map__fd(c->skel->maps.watched), err);
 	if (r == 0)
 		r = metadata_fill(bpf_map__fd(c->skel->maps.metadata), err);
+	if (r == 0 && c->watchlist)
+		r = watchlist_load(c->watchlist, bpf_map__fd(c->skel->maps.watchlist_paths),
+				   bpf_map__fd(c->skel->maps.watchlist_inodes), err);
 	return r < 0 ? r : hooks_attach(&c->hooks, c->skel, err);
 }
 
@@ -158,6 +162,14 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 	r = order_init(&c->order);
 	if (r < 0)
 		return err_set(err, r, "probes: out of memory");
+	if (opt && opt->watch_n) {
+		c->watchlist = malloc(sizeof(*c->watchlist));
+		if (!c->watchlist)
+			return err_set(err, ENOMEM, "watched paths: out of memory");
+		r = watchlist_compile(c->watchlist, opt->watch, opt->watch_n, err);
+		if (r < 0)
+			return r;
+	}
 
 	r = load(c, opt, err);
 	if (r < 0)
@@ -166,6 +178,8 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 	if (r < 0)
 		return r;
 	hooks_families(&c->hooks, c);
+	free(c->watchlist); /* the kernel has it */
+	c->watchlist = NULL;
 	*ret = take_ptr(c);
 	return 0;
 }
@@ -191,6 +205,7 @@ void capture_close(struct capture *c)
 	hooks_done(&c->hooks);
 	warder__destroy(c->skel);
 	order_done(&c->order);
+	free(c->watchlist);
 	free(c);
 }
 

@@ -11,6 +11,7 @@
 #include "bpf/abi/wire.h"
 #include "userspace/base/buf.h"
 #include "userspace/base/err.h"
+#include "userspace/capture/watchlist.h"
 
 /* ---- what this kernel gives ---- */
 
@@ -58,6 +59,8 @@ struct capture_options {
 	size_t urgent_bytes; /* power of two; 0 = 4 MiB */
 	size_t bulk_bytes;   /* power of two; 0 = 8 MiB */
 	bool enforce;	     /* capture_enforce_load will be called: more programs are loaded */
+	const struct watch_entry *watch; /* files whose reading is told, of all sandboxes */
+	size_t watch_n;			 /* at most WATCHLIST_MAX */
 	bool quiet_libbpf;   /* keep libbpf's own messages out of stderr */
 };
 

@@ -42,7 +42,8 @@ struct capture {
 	bool full; /* every family that can be */
 	struct capture_family_state families[FAMILIES_MAX];
 	size_t families_n;
-	struct enforce_state *enforce; /* NULL until the first set */
+	struct enforce_state *enforce;	    /* NULL until the first set */
+	struct watchlist_tables *watchlist; /* while it is being loaded */
 };
 
 /* ---- libbpf's messages (log.c) ---- */
