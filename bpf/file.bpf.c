@@ -21,7 +21,7 @@
 #define S_IFBLK	    0060000
 #define S_IFCHR	    0020000
 
-const volatile __u32 watchlist_mode = 0;
+const volatile __u32 watchlist_mode = 0; /* WATCHLIST_*, set before load */
 
 #define NR_OPEN	   2
 #define NR_CREAT   85
@@ -174,8 +174,8 @@ GLOBAL int is_told_open(struct scratch *s)
 	class = watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX);
 	s->open.steers = path_escape(s, class, s->open.writes && is_told(s->open.ret));
 	if (watchlist_mode & WATCHLIST_PATHS)
-		s->open.listed = watchlist_name(s, c->dir < 0 ? AT_FDCWD : s->args[0],
-						s->args[c->path & 7]);
+		s->open.listed =
+			watchlist_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], s->args[c->path & 7]);
 	if (s->open.steers || s->open.listed || (s->open.writes && is_told(s->open.ret)))
 		return 1;
 	return class == WATCHED_FILE;

@@ -7,11 +7,15 @@
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/writes.bpf.h"
+#include "bpf/lib/escape.bpf.h"
+#include "bpf/lib/object.bpf.h"
+#include "bpf/lib/watchlist.bpf.h"
 
 #define O_ACCMODE   00000003
 #define O_CREAT	    00000100
 #define O_TRUNC	    00001000
 #define EINPROGRESS 115
+#define FMODE_WRITE 0x2
 
 /* A name that io_uring's prep step copied from the caller. */
 static __always_inline struct wire_str rec_filename(struct scratch *s, struct filename *fn,
@@ -244,6 +248,48 @@ static __always_inline int fd_of(struct task_struct *t, __u64 file)
 	return x.fd;
 }
 
+/* An open is done, into a descriptor. For writing it was told when it was handed in; for reading only now
+ * is it known what was reached. */
+static __always_inline void uring_opened(struct task_state *st, struct file *f, int fd)
+{
+	struct scratch *s = scratch_get();
+	struct wire_escape *e;
+	struct wire_file *r;
+	bool writes;
+	__u64 d, m;
+
+	if (!s) {
+		no_scratch(st, WIRE_FILE_OPEN);
+		return;
+	}
+	writes = BPF_CORE_READ(f, f_mode) & FMODE_WRITE;
+	d = (__u64)BPF_CORE_READ(f, f_path.dentry);
+	m = (__u64)BPF_CORE_READ(f, f_path.mnt);
+	s->open.steers = file_escape((__u64)f, writes);
+	s->open.listed = 0;
+	if (!writes && watchlist_mode)
+		s->open.listed = watchlist_file(s, d, m);
+	if (!writes && (s->open.steers || s->open.listed || watched_dentry(d) == WATCHED_FILE)) {
+		r = uring_begin(s, st, WIRE_FILE_OPEN);
+		r->h.ret = r->fd = fd;
+		r->op = s->open.listed;
+		r->open_flags = BPF_CORE_READ(f, f_flags);
+		r->ino = BPF_CORE_READ(f, f_inode, i_ino);
+		r->dev = BPF_CORE_READ(f, f_inode, i_sb, s_dev);
+		r->mode = BPF_CORE_READ(f, f_inode, i_mode);
+		r->path = unpack(rec_path_packed(s, d, m));
+		emit_scratch(s, WIRE_RING_BULK);
+	}
+	if (s->open.steers) {
+		e = escape_begin(s, st, s->open.steers, WIRE_NR_NONE, fd);
+		e->h.flags |= WIRE_F_IOURING;
+		__builtin_memset(e->args, 0, sizeof(e->args));
+		e->detail = unpack(rec_path_packed(s, d, m));
+		emit_scratch(s, WIRE_RING_URGENT);
+	}
+	scratch_put(s);
+}
+
 /* A request is done, in its task or in a worker of the same process. Of writes the bytes count, of
  * closes the descriptor. */
 SEC("tp_btf/io_uring_complete")
@@ -266,6 +312,15 @@ int BPF_PROG(on_uring_done, void *ring, void *request)
 	if (op == UR_CLOSE) {
 		cl = (void *)req + bpf_core_field_offset(struct io_kiocb, cmd);
 		write_closed(st, BPF_CORE_READ(cl, fd), -1);
+		return 0;
+	}
+	if (op == UR_OPENAT || op == UR_OPENAT2) {
+		f = res >= 0 ? fd_file(t, res) : NULL;
+		if (f &&
+		    !BPF_CORE_READ((struct io_open *)((void *)req +
+						      bpf_core_field_offset(struct io_kiocb, cmd)),
+				   file_slot))
+			uring_opened(st, f, res);
 		return 0;
 	}
 	if (res <= 0 ||

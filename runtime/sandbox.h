@@ -65,6 +65,13 @@ const char *sandbox_plan_hash(const struct sandbox_plan *p);
 /* Layers that this host cannot give, by name ("limit.memory", "landlock", ...). */
 size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **ret);
 
+/* A path inside and what it is of the host; NULL: nothing, it is the sandbox's own. Longer ones lie on top
+ * of shorter ones. Strings live as long as the plan. Returns the number of rows. */
+struct sandbox_place {
+	const char *inside, *host;
+};
+size_t sandbox_plan_places(const struct sandbox_plan *p, struct sandbox_place *rows, size_t max);
+
 struct sandbox;
 
 /* Make the cgroups (v2 leaf, own v1 directories on hybrid hosts) and the network namespace. Nothing
@@ -90,8 +97,8 @@ struct sandbox_result {
 	int signal;    /* that ended the payload; 0 = none */
 	bool timed_out;
 	uint64_t cpu_usec, mem_peak, pids_peak;
-	uint64_t oom_kills;   /* from the memory controller */
-	uint64_t pids_denied; /* forks refused by pids.max */
+	uint64_t oom_kills;	/* from the memory controller */
+	uint64_t pids_denied;	/* forks refused by pids.max */
 	uint64_t cpu_throttled; /* periods in which the CPU limit held it back */
 	uint64_t cpu_throttled_usec;
 };

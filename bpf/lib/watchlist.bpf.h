@@ -85,10 +85,13 @@ GLOBAL int watchlist_file(struct scratch *s, __u64 dentry, __u64 mnt)
 	}
 	if (!id && watchlist_mode & WATCHLIST_PATHS) {
 		path_walk(s, dentry, mnt);
-		n = WIRE_PATH_MAX - s->w.pos;
+		n = s->w.pos;
+		if (n >= WIRE_PATH_MAX)
+			return 0;
+		n = WIRE_PATH_MAX - n;
 		__builtin_memset(s->enforce.path, 0, sizeof(s->enforce.path));
 		if (!bpf_probe_read_kernel(s->enforce.path, bounded(n, ENFORCE_PATH_MAX),
-					   s->path + (s->w.pos & (WIRE_PATH_MAX - 1))))
+					   s->path + WIRE_PATH_MAX - n))
 			id = watchlist_key_id(s);
 	}
 	return id;
@@ -97,7 +100,7 @@ GLOBAL int watchlist_file(struct scratch *s, __u64 dentry, __u64 mnt)
 /* The same of a name that led to nothing: only by path, and as the caller wrote it. */
 GLOBAL int watchlist_name(struct scratch *s, int dirfd, __u64 uptr)
 {
-	__u32 n;
+	__u32 n, at;
 	char first = 0;
 
 	if (!s)
@@ -110,8 +113,12 @@ GLOBAL int watchlist_name(struct scratch *s, int dirfd, __u64 uptr)
 	}
 	if (!walk_base(s, dirfd))
 		return 0;
-	n = bounded(WIRE_PATH_MAX - s->w.pos, WATCHLIST_NAME_AT);
-	if (bpf_probe_read_kernel(s->enforce.path, n, s->path + (s->w.pos & (WIRE_PATH_MAX - 1))))
+	at = s->w.pos;
+	if (at >= WIRE_PATH_MAX)
+		return 0;
+	n = WIRE_PATH_MAX - at;
+	if (n > WATCHLIST_NAME_AT || /* else the name would have no room */
+	    bpf_probe_read_kernel(s->enforce.path, bounded(n, WATCHLIST_NAME_AT), s->path + at))
 		return 0;
 	if (n > 1)
 		s->enforce.path[n++ & 127] = '/';

@@ -90,6 +90,8 @@
 	X(FILE_NAME, "+", V11, TYPE, "file.name", TYPE, "fname", "fileName")                       \
 	X(FILE_OLD_PATH, NONE, V11, TYPE, NONE, TYPE, "oldFilePath", "oldFilePath")                \
 	X(FILE_RAW_PATH, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
+	X(FILE_HOST_PATH, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                 \
+	X(FILE_WATCHED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
 	X(FILE_PATH_TRUNCATED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                             \
 	X(FILE_FLAGS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(FILE_WRITE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \

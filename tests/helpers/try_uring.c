@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on files and sockets through io_uring, without a library.
  *   try_uring plain|sqpoll|worker OP...
- * where OP is open:PATH, mkdir:PATH, unlink:PATH, rename:OLD:NEW, link:OLD:NEW, symlink:TEXT:NEW,
+ * where OP is open:PATH, read:PATH (opened only), mkdir:PATH, unlink:PATH, rename:OLD:NEW, link:OLD:NEW, symlink:TEXT:NEW,
  * write:PATH:TEXT (opened by open, closed by the ring), truncate:PATH:LENGTH, fsetxattr:PATH:NAME,
  * setxattr:PATH:NAME, connect:PORT (127.0.0.1), or
  *   accept:HOW   of HOW (fd, direct = into slot 3, any = into a free slot, multi, skip = no completion when
@@ -223,6 +223,9 @@ static int run(char *op, unsigned int sqe_flags)
 		e.opcode = IORING_OP_OPENAT;
 		e.open_flags = O_CREAT | O_WRONLY;
 		e.len = 0640;
+	} else if (strcmp(op, "read") == 0) {
+		e.opcode = IORING_OP_OPENAT;
+		e.open_flags = O_RDONLY;
 	} else if (strcmp(op, "mkdir") == 0) {
 		e.opcode = IORING_OP_MKDIRAT;
 		e.len = 0750;

@@ -119,11 +119,71 @@ except PermissionError:
         self.path("d/b", "x")
         self.assertEqual(self.reads('look("d/a", "d/b")', t("d") + "/", t("d/b")), [(t("d/a"), 1), (t("d/b"), 2)])
 
+    def by_ring(self, mode):
+        t = self.path
+        self.path("secret", "x")
+        self.path("plain", "x")
+        os.link(t("secret"), t("hard"))
+        self.path("id_rsa", "x")
+        d = self.dump(helper("try_uring"), mode, "read:" + t("hard"), "read:plain", "read:id_rsa",
+                      "open:/proc/sys/kernel/core_pattern", wrap=["env", "-C", self.tmp], options=["--watch-path", t("secret")])
+        if d.done.code == 77:
+            self.skipTest("io_uring is turned off here: %s" % d.done.err.decode())
+        rows = [(r["path"], r["op"], r["ino"], r["flags"], r["fd"] == r["ret"] >= 0) for r in d.kinds("file.open")
+                if r["open_flags"] & 3 == os.O_RDONLY]
+        self.assertEqual(rows, [(t("hard"), 1, os.stat(t("secret")).st_ino, IOURING, True),
+                                (t("id_rsa"), 0, os.stat(t("id_rsa")).st_ino, IOURING, True)])
+        e, = d.escapes("kernel_file")
+        self.assertEqual((e["detail"], e["flags"] & (IOURING | TOCTOU)), ("/proc/sys/kernel/core_pattern", IOURING))
+
+    def test_by_io_uring(self):
+        self.by_ring("plain")
+
+    def test_by_a_worker_of_io_uring(self):
+        self.by_ring("worker")
+
     def test_bad_entries(self):
         for entry in ("relative", "", "/a/../b", "/a//b", "/" + "x" * 250, "/a/."):
             done = cmd(helper("probe_dump"), "--watch-path", entry, "--", "/bin/true")
             self.assertEqual(done.code, 3, entry)
             self.assertIn(b"watched path 1", done.err)
+
+
+class Sessions(TestCase):
+    """`warder run --watch`, and where a file lies on the host."""
+
+    def setUp(self):
+        need_root()
+        super().setUp()
+        os.chmod(self.tmp, 0o755)
+
+    def test_watch_and_host_path(self):
+        os.mkdir(self.path("data"))
+        self.path("data/secret", "x")
+        self.path("data/plain", "x")
+        os.link(self.path("data/secret"), self.path("data/alias"))
+        policy = self.path("policy.yaml", "watch:\n  paths:\n    - /mnt/later\n")
+        s = self.session("/bin/sh", "-c", "cat /mnt/secret /mnt/alias /mnt/plain; echo x > /mnt/made; "
+                         "echo y > /workspace/own; cat /mnt/later",
+                         options=["--rw", self.path("data") + ":/mnt", "--watch", "/mnt/later", "--watch", "/mnt/secret"])
+        p = self.session("/bin/cat", "/mnt/later", options=["--policy", policy])
+        rows = {(e["file"]["path"], e["file"].get("host_path"), e["file"].get("watched"), e["outcome"])
+                for e in s.kinds("file.open") if not e["file"]["path"].startswith("/dev/")}
+        self.assertEqual(rows, {
+            ("/mnt/secret", self.path("data/secret"), "/mnt/secret", "success"),
+            ("/mnt/alias", self.path("data/alias"), "/mnt/secret", "success"),
+            ("/mnt/made", self.path("data/made"), None, "success"),
+            ("/workspace/own", None, None, "success"),
+            ("/mnt/later", self.path("data/later"), "/mnt/later", "failure")})
+        w, = [e for e in s.kinds("file.write") if e["file"]["path"] == "/mnt/made"]
+        self.assertEqual(w["file"]["host_path"], self.path("data/made"))
+        self.assertEqual([e["file"]["watched"] for e in p.kinds("file.open") if "watched" in e["file"]], ["/mnt/later"])
+
+    def test_bad_option(self):
+        for entry in ("etc/shadow", "/etc/../x", ""):
+            done = cmd(WARDER, "run", "--watch", entry, "--", "/bin/true")
+            self.assertEqual(done.code, 125, done)
+            self.assertIn(b"--watch", done.err)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
 	const char *kafka, *sign, *env_values;
-	struct option_list rules, ro, rw, env, exports, watch_env;
+	struct option_list rules, ro, rw, env, exports, watch_env, watch;
 	const char *on_pressure;
 	uint64_t urgent_ring, bulk_ring;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
@@ -64,6 +64,9 @@ static const struct option_def OPTIONS[] = {
 	  "host directory as /workspace, writable (default: private, gone at the end)" },
 	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory (default: /workspace)" },
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
+	{ "watch", 0, OPT_STRLIST, AT(watch), "PATH",
+	  "tell reads of this file, too, by its path inside and by inode: links and other mounts do "
+	  "not hide it; DIR/ = all below, PREFIX* = all that begin so; repeatable" },
 	{ "watch-env", 0, OPT_STRLIST, AT(watch_env), "NAME[,...]",
 	  "keep these variables' values in the record, NAME* too (default: names only); repeatable" },
 	{ "name", 0, OPT_STR, AT(name), "NAME", "name of the sandbox" },
@@ -235,6 +238,19 @@ static int join_watch_env(struct buf *out, const struct option_list *names, stru
 			return -ENOMEM;
 	}
 	return names->n ? buf_addc(out, 0) : 0;
+}
+
+static int check_watch(const struct option_list *paths, struct err *err)
+{
+	if (paths->n > WATCHLIST_MAX)
+		return err_set(err, E2BIG, "option '--watch': more than %d", WATCHLIST_MAX);
+	for (size_t i = 0; i < paths->n; i++) {
+		int r = watchlist_check(paths->v[i], err);
+
+		if (r < 0)
+			return err_wrap(err, r, "option '--watch'");
+	}
+	return 0;
 }
 
 /* ---- sinks ---- */
@@ -470,6 +486,8 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.output_kill = a->kill_output,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
 		.env_values = a->env_values,
+		.watch = a->watch.v,
+		.watch_n = a->watch.n,
 	};
 	struct run_result res;
 	struct err err = { 0 };
@@ -526,7 +544,7 @@ int cmd_run(int argc, char **argv)
 	}
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
 	    parse_sign(a.sign, &sign, &err) < 0 || parse_pressure(&a, &pressure, &err) < 0 ||
-	    join_watch_env(&env_values, &a.watch_env, &err) < 0)
+	    check_watch(&a.watch, &err) < 0 || join_watch_env(&env_values, &a.watch_env, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (a.result && !a.dry_run && geteuid() == 0 &&
 	    run_result_open(&result, a.result, &spec, &err) < 0)

@@ -29,6 +29,7 @@ static const struct {
 	{ "limits.output", "max-output" },
 	{ "limits.output_kill", "kill-output" },
 	{ "watch.env", "watch-env" },
+	{ "watch.paths", "watch" },
 	{ "rules.files", "rules" },
 	{ "rules.no_default", "no-default-rules" },
 	{ "on_pressure", "on-pressure" },

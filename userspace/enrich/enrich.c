@@ -50,6 +50,7 @@ static void sandbox_free(struct sandbox *s)
 	lru_done(&s->dns_pending);
 	lru_done(&s->files);
 	lru_done(&s->opens);
+	places_done(s);
 	free(s->text);
 	free(s);
 }
@@ -160,6 +161,11 @@ static int sandbox_new(struct sandbox **ret, struct enrich *e, const struct enri
 		memcpy(s->resolvers, from->resolvers,
 		       s->session.resolvers_n * sizeof(s->resolvers[0]));
 	s->session.resolvers = s->resolvers;
+	if (places_init(s, from) < 0) {
+		free(s->text);
+		free(s);
+		return -ENOMEM;
+	}
 	processes_init(s, e->limits.processes);
 	names_init(s, e->limits.dns_entries);
 	files_init(s, e->limits.files);
@@ -250,6 +256,9 @@ int enrich_apply(struct enrich *e, struct event *ev)
 	if (ev->kind == WIRE_LIMIT)
 		limit_apply(s, ev);
 	r = opens_apply(s, ev);
+	if (r < 0)
+		return r;
+	r = places_apply(s, ev);
 	if (r < 0)
 		return r;
 	r = files_apply(s, ev);

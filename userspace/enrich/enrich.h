@@ -8,6 +8,11 @@
 
 struct enrich;
 
+/* A path inside, with all below it, and what it is of the host; NULL: the sandbox's own. */
+struct enrich_place {
+	const char *inside, *host;
+};
+
 struct enrich_session {
 	uint32_t sandbox_id; /* wire_hdr.sandbox */
 	const char *session; /* ULID; copied */
@@ -25,9 +30,16 @@ struct enrich_session {
 	/* Environment variables whose values may be kept, comma-separated; NAME* = all that begin so.
 	 * NULL = of none. Copied. */
 	const char *env_values;
+	/* The mounts that the sandbox is built from. Copied; at most ENRICH_PLACES_MAX. */
+	const struct enrich_place *places;
+	size_t places_n;
+	/* Texts of the watch list, by id - 1. Copied; at most WATCHLIST_MAX. */
+	const char *const *watch;
+	size_t watch_n;
 };
 
 #define ENRICH_RESOLVERS_MAX 8
+#define ENRICH_PLACES_MAX    256
 
 struct enrich_limits {
 	size_t processes;   /* per sandbox; 0 = 16384 */

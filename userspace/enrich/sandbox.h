@@ -34,6 +34,7 @@ struct sandbox {
 	char *text; /* session, name, tenant, host, then env_values */
 	size_t text_n;
 	size_t text_told; /* of it, what goes into events */
+	bool moved;	  /* mounts or roots are not those it was built with any more */
 
 	struct lru processes;
 	size_t image_bytes;
@@ -75,6 +76,11 @@ void opaque_apply(struct event *ev);
 void opens_init(struct sandbox *s, size_t max);
 /* Remembers the path of an open file, and gives it to the writes that only have its id. */
 int opens_apply(struct sandbox *s, struct event *ev);
+
+int places_init(struct sandbox *s, const struct enrich_session *from);
+void places_done(struct sandbox *s);
+/* Path on the host, and the watch list's entry by its text. After opens_apply. */
+int places_apply(struct sandbox *s, struct event *ev);
 
 void files_init(struct sandbox *s, size_t max);
 /* Before processes_apply: says whether an exec's file was written here. */

@@ -133,6 +133,10 @@ enum field_type {
 	  "rename: path before; link: existing name")                                              \
 	X(FILE_RAW_PATH, "file.raw_path", FT_STR, FAM_FILE,                                        \
 	  "string that the caller passed, when other")                                             \
+	X(FILE_HOST_PATH, "file.host_path", FT_STR, FAM_FILE,                                      \
+	  "where that is on the host, when elsewhere; absent: the sandbox's own, or not known")    \
+	X(FILE_WATCHED, "file.watched", FT_STR, FAM_FILE,                                          \
+	  "entry of the operator's watch list (--watch) that it falls under")                      \
 	X(FILE_PATH_TRUNCATED, "file.path_truncated", FT_BOOL, FAM_FILE,                           \
 	  "path was cut: its beginning is not known")                                              \
 	X(FILE_FLAGS, "file.flags", FT_STRLIST, FAM_FILE, "open flags by name")                    \

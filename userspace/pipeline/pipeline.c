@@ -93,6 +93,10 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 		.resolvers = opt->resolvers,
 		.resolvers_n = opt->resolvers_n,
 		.env_values = opt->env_values,
+		.places = opt->places,
+		.places_n = opt->places_n,
+		.watch = opt->watch,
+		.watch_n = opt->watch_n,
 		.real_offset_ns = opt->real_offset_ns,
 	};
 	struct session *s;

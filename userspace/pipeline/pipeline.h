@@ -14,6 +14,7 @@
 
 struct pipeline;
 struct session;
+struct enrich_place;
 
 struct session_options {
 	uint32_t sandbox_id;
@@ -27,7 +28,11 @@ struct session_options {
 	uint64_t memory_limit, pids_limit;
 	const struct ip_addr *resolvers; /* whose DNS answers name addresses; n == 0: anybody's */
 	size_t resolvers_n;
-	const char *env_values; /* see enrich_session */
+	const char *env_values;		   /* see enrich_session */
+	const struct enrich_place *places; /* the same */
+	size_t places_n;
+	const char *const *watch;
+	size_t watch_n;
 	int64_t real_offset_ns;
 	struct action_target target; /* borrowed descriptors */
 	struct journal *journal;     /* borrowed; NULL = events are judged but not kept */

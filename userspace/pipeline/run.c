@@ -52,6 +52,8 @@ struct run {
 	char name[SANDBOX_NAME_MAX + 1];
 	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
 	size_t resolvers_n;
+	struct enrich_place places[ENRICH_PLACES_MAX];
+	size_t places_n;
 	int bundle_fd, cursor_fd, keys_fd, status_fd, signal_fd, engine_fd;
 	uint8_t host_key[KEY_LEN];
 	bool watched;
@@ -328,6 +330,10 @@ static int start_engine(struct run *run, struct err *err)
 				.resolvers = run->resolvers,
 				.resolvers_n = run->resolvers_n,
 				.env_values = run->opt->env_values,
+				.places = run->places,
+				.places_n = run->places_n,
+				.watch = run->opt->watch,
+				.watch_n = run->opt->watch_n,
 				.real_offset_ns = (int64_t)(clock_real_ns() - clock_boot_ns()),
 				.target =
 					{
@@ -367,8 +373,55 @@ static int block_signals(struct run *run, struct err *err)
 	return run->signal_fd < 0 ? err_set(err, errno, "signalfd: %m") : 0;
 }
 
+static void read_places(struct run *run)
+{
+	struct sandbox_place rows[ENRICH_PLACES_MAX];
+
+	run->places_n = sandbox_plan_places(run->plan, rows, ENRICH_PLACES_MAX);
+	for (size_t i = 0; i < run->places_n; i++)
+		run->places[i] = (struct enrich_place){ rows[i].inside, rows[i].host };
+}
+
+/* Where a watched path lies on the host: by the longest place that holds it, or as it is written, which may
+ * be the name that the operator knows it by. */
+static int watch_host_path(const struct run *run, const char *text, char *ret, size_t max)
+{
+	size_t n = strlen(text), longest = 0;
+	const char *host = NULL;
+
+	for (size_t i = 0; i < run->places_n; i++) {
+		size_t k = strlen(run->places[i].inside);
+
+		if (k < longest || strncmp(text, run->places[i].inside, k) != 0 ||
+		    (text[k] && text[k] != '/'))
+			continue;
+		longest = k;
+		host = run->places[i].host;
+	}
+	n = (size_t)snprintf(ret, max, "%s%s", host ? host : "", host ? text + longest : text);
+	return n < max ? 0 : -ENAMETOOLONG;
+}
+
+#define WATCH_PATH_MAX 4096
+
+/* The entries, and behind them the paths that they point to. */
+static struct watch_entry *watch_entries(const struct run *run)
+{
+	size_t n = run->opt->watch_n;
+	struct watch_entry *v = malloc(n * (sizeof(*v) + WATCH_PATH_MAX) + 1);
+	char *at = (char *)(v + n);
+
+	for (size_t i = 0; v && i < n; i++, at += WATCH_PATH_MAX) {
+		v[i] = (struct watch_entry){ .text = run->opt->watch[i] };
+		if (watch_host_path(run, v[i].text, at, WATCH_PATH_MAX) == 0)
+			v[i].host_path = at;
+	}
+	return v;
+}
+
 static int prepare(struct run *run, struct err *err)
 {
+	auto_free struct watch_entry *watch = NULL;
 	int r;
 
 	/* What a warder that was killed left behind: nobody else comes by to remove it. */
@@ -378,11 +431,17 @@ static int prepare(struct run *run, struct err *err)
 	r = sandbox_plan_new(&run->plan, &run->spec, err);
 	if (r < 0)
 		return r;
+	read_places(run);
 	r = block_signals(run, err);
 	if (r < 0)
 		return r;
+	watch = watch_entries(run);
+	if (!watch)
+		return err_set(err, ENOMEM, "watched paths: out of memory");
 	r = capture_open(&run->capture,
 			 &(struct capture_options){ .quiet_libbpf = true,
+						    .watch = watch,
+						    .watch_n = run->opt->watch_n,
 						    .urgent_bytes = run->opt->urgent_bytes,
 						    .bulk_bytes = run->opt->bulk_bytes },
 			 err);

@@ -33,7 +33,9 @@ struct run_options {
 	enum run_sign sign;
 	uint64_t output_max; /* bytes of stdout and of stderr each that are passed on; 0 = all */
 	bool output_kill;    /* more than that ends the sandbox */
-	const char *env_values; /* comma-separated names whose values are kept; NULL = none */
+	const char *const *watch; /* entries of the watch list (capture/watchlist.h) */
+	size_t watch_n;		  /* at most WATCHLIST_MAX */
+	const char *env_values;	  /* comma-separated names whose values are kept; NULL = none */
 };
 
 struct run_result {
