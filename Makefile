@@ -30,7 +30,7 @@ ARCH := $(shell uname -m | sed 's/aarch64/arm64/')
 BPF_TARGET_ARCH := $(if $(filter arm64,$(ARCH)),arm64,x86)
 
 # ---- libraries of others ----
-PKGS := libbpf libelf libzstd yaml-0.1 libseccomp rdkafka libsodium libssl libcrypto zlib libpcre2-8
+PKGS := libbpf libelf libzstd yaml-0.1 libseccomp rdkafka libsodium libssl libcrypto zlib libpcre2-8 sqlite3
 PKG_CFLAGS := $(shell $(PKGCONF) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKGCONF) --libs $(PKGS) 2>/dev/null)
 
@@ -62,7 +62,7 @@ $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFL
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store capture replay rules exporters runtime pipeline cli
+FOLDERS := base event config enrich action store capture replay rules exporters runtime pipeline catalog cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -164,7 +164,8 @@ RANK_replay    := base event replay
 RANK_rules     := base event rules
 RANK_exporters := base event exporters
 RANK_runtime   := base runtime
-RANK_pipeline  := $(filter-out cli,$(FOLDERS))
+RANK_pipeline  := $(filter-out catalog cli,$(FOLDERS))
+RANK_catalog   := $(filter-out cli,$(FOLDERS))
 RANK_cli       := $(FOLDERS)
 
 define unit_rule

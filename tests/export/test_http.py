@@ -296,9 +296,18 @@ class Http(TestCase):
     def test_killed(self):
         for _ in range(3):
             self.journal.add(5000)
-            feed = self.feed("webhook", self.server(self.hook))
-            wait_for("some progress", lambda: feed.status()["acked"] % 5000)
+            answered, killed = [], threading.Event()
+
+            def answer(request):
+                answered.append(True)
+                if len(answered) > 2:
+                    killed.wait()
+                return self.hook(request)
+
+            feed = self.feed("webhook", self.server(answer))
+            wait_for("work half done", lambda: len(answered) > 2)
             feed.kill()
+            killed.set()
         self.feed("webhook", self.server(self.hook)).drain()
         self.assertEqual(list(dict.fromkeys(self.got)), self.journal.ids)
 

@@ -8,6 +8,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/pipeline/run.h"
+#include "userspace/pipeline/trail.h"
 #include "userspace/store/keys.h"
 #include "userspace/store/manifest.h"
 
@@ -113,11 +114,14 @@ int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, str
 	return r;
 }
 
-int bundle_open(int *ret_fd, const char *word, struct err *err)
+int bundle_open(int *ret_fd, const char *word, const char *command, struct err *err)
 {
 	char id[ULID_LEN + 1];
+	int r = bundle_open_id(ret_fd, id, word, err);
 
-	return bundle_open_id(ret_fd, id, word, err);
+	if (r == 0 && id[0])
+		trail_add_access(id, command);
+	return r;
 }
 
 int bundle_check_end(int fd, uint64_t last, struct err *err)

@@ -10,10 +10,11 @@
 #include "userspace/base/ulid.h"
 #include "userspace/store/store.h"
 
-/* Opens the bundle's directory. -ENOENT, -ENOTUNIQ with the candidates in err. */
-int bundle_open(int *ret_fd, const char *word, struct err *err);
+/* Opens the bundle's directory to read what is in it; that `command` did so goes into the host log when the
+ * session is one of this host's. -ENOENT, -ENOTUNIQ with the candidates in err. */
+int bundle_open(int *ret_fd, const char *word, const char *command, struct err *err);
 
-/* The same, and under which id it was found below <state>/sessions; "" when by directory. A record in
+/* Opens it, untold, and says under which id it was found below <state>/sessions; "" when by directory. A record in
  * the wrong place proves itself, but not that it is the one asked for. */
 int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, struct err *err);
 /* After the last record that could be read, `last`: -EBADMSG when the manifest tells of more, so that a

@@ -111,7 +111,7 @@ int cmd_events(int argc, char **argv)
 		err_wrap(&err, -EINVAL, "--filter");
 		return cli_fail(&err);
 	}
-	if (bundle_open(&fd, argv[1], &err) < 0)
+	if (bundle_open(&fd, argv[1], "events", &err) < 0)
 		return cli_fail(&err);
 	if (journal_reader_open(&reader, fd, &err) < 0 ||
 	    print_events(fd, reader, filter, args.follow, &err) < 0) {

@@ -223,7 +223,7 @@ int cmd_export(int argc, char **argv)
 		return cli_bad_usage("export", &err);
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (bundle_open(&fd, argv[1], &err) < 0)
+	if (bundle_open(&fd, argv[1], "export", &err) < 0)
 		return cli_fail(&err);
 	if (args.render.format)
 		return export_render(&args.render, argv[1], fd, &err);

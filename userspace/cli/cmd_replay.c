@@ -239,7 +239,7 @@ int cmd_replay(int argc, char **argv)
 				: "option '--speed': 0 would never end");
 		return cli_bad_usage("replay", &err);
 	}
-	if (bundle_open(&fd, argv[1], &err) < 0)
+	if (bundle_open(&fd, argv[1], "replay", &err) < 0)
 		return cli_fail(&err);
 	if (args.rules.n || args.default_rules)
 		r = replay_rules(&args, fd, &code, &err);

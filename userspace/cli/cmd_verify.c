@@ -9,16 +9,19 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
+#include "userspace/cli/verify_host.h"
 #include "userspace/store/store.h"
 
 struct verify_args {
 	struct option_list keys;
-	bool json, quiet, help;
+	bool json, quiet, host_log, help;
 };
 
 static const struct option_def OPTIONS[] = {
 	{ "key", 'k', OPT_STRLIST, offsetof(struct verify_args, keys), "FILE",
 	  "a host's public key (warder keys public): the record must be signed by it; repeatable" },
+	{ "host-log", 0, OPT_FLAG, offsetof(struct verify_args, host_log), NULL,
+	  "no session: this host's log, and that no record it tells of is gone or another" },
 	{ "json", 0, OPT_FLAG, offsetof(struct verify_args, json), NULL, "one JSON object" },
 	{ "quiet", 'q', OPT_FLAG, offsetof(struct verify_args, quiet), NULL, "only the exit code" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct verify_args, help), NULL, "this text" },
@@ -159,15 +162,24 @@ int cmd_verify(int argc, char **argv)
 		return cli_bad_usage("verify", &err);
 	if (args.help) {
 		cli_usage(
-			"verify [OPTIONS] SESSION|DIR",
+			"verify [OPTIONS] SESSION|DIR | --host-log",
 			"Prove that a session's record is complete and unaltered.\n\n"
 			"Exit code: 0 intact and sealed, 1 altered or by a key not given, 2 open or truncated,\n"
 			"3 intact with declared gaps, 125 cannot tell.",
 			OPTIONS);
 		return 0;
 	}
-	if (n != 1) {
-		err_set(&err, EINVAL, n == 0 ? "which session?" : "one session at a time");
+	if (args.host_log && n == 0) {
+		if (bundle_read_keys(&args.keys, keys, &err) < 0)
+			return cli_fail(&err);
+		opt.n_keys = args.keys.n;
+		return verify_host_log(&opt, args.json, args.quiet);
+	}
+	if (n != 1 || args.host_log) {
+		err_set(&err, EINVAL,
+			args.host_log ? "--host-log takes no session"
+			: n == 0      ? "which session?"
+				      : "one session at a time");
 		return cli_bad_usage("verify", &err);
 	}
 	if (bundle_read_keys(&args.keys, keys, &err) < 0 ||

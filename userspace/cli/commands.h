@@ -4,6 +4,7 @@
 #define WARDER_CLI_COMMANDS_H
 
 int cmd_consume(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_export(int argc, char **argv);
@@ -11,8 +12,10 @@ int cmd_keys(int argc, char **argv);
 int cmd_fields(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_review(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_sessions(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_sink(int argc, char **argv);
 int cmd_status(int argc, char **argv);

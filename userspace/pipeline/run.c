@@ -24,6 +24,7 @@
 #include "userspace/pipeline/relay.h"
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
+#include "userspace/pipeline/trail.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
 #define KILL_TIMEOUT_MS	  10000
@@ -762,6 +763,19 @@ static void init_names(struct run *run)
 	engine_ids(&run->uid, &run->gid);
 }
 
+/* Each record's end is bound into the host's own chain: one that goes missing later is missed. */
+static void tell_host_log(const struct run *run)
+{
+	const struct run_result *res = run->result;
+	struct err err = { 0 };
+	int r = trail_add_session(run->bundle_fd, res->session, res->bundle,
+				  res->reason ? res->reason : "internal", &err);
+
+	if (r < 0 &&
+	    (r != -ENOENT || !run->opt->session_dir)) /* no state directory, none asked for */
+		log_warn("the session could not be written to the host log: %s", err_text(&err));
+}
+
 int run_session(struct run_result *ret, const struct run_options *opt, struct err *err)
 {
 	struct run run = {
@@ -802,6 +816,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		else if (start < 0 && ret->facts.internal)
 			*err = (struct err){ 0 };
 	}
+	tell_host_log(&run);
 	cleanup(&run);
 	return r;
 }

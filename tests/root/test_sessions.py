@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host's own memory of its sessions: catalogue, host log, holds, reviews, pruning."""
+
+import json
+import os
+import shutil
+import unittest
+
+from warder import *
+
+
+class Sessions(TestCase):
+    def ran(self, *command, options=()):
+        """A session in the state directory; its id."""
+        result = self.path("r.json")
+        done = self.warder("run", "--quiet", "--result", result, *options, "--", *command)
+        with open(result) as f:
+            r = json.load(f)
+        self.assertEqual(done.code, r["exit_code"], done)
+        return r["session"]
+
+    def words(self, *argv, code=0):
+        done = self.warder(*argv)
+        self.assertCode(done, code)
+        return done.out.decode()
+
+    def listed(self, *options):
+        return [json.loads(line)["session"] for line in self.words("sessions", "--json", *options).splitlines()]
+
+    def log(self, **where):
+        entries = [json.loads(line) for line in self.words("sessions", "log", "--json").splitlines()]
+        return [e for e in entries if all(e[k] == v for k, v in where.items())]
+
+    def bundle(self, session):
+        return os.path.join(self.env["WARDER_STATE"], "sessions", session)
+
+    def test_found_by_what_they_did(self):
+        a = self.ran("sh", "-c", "echo x > /workspace/alpha; ls / >/dev/null", options=["--tenant", "red"])
+        b = self.ran("sh", "-c", "echo x > /workspace/beta; exit 3", options=["--tenant", "blue"])
+        self.assertEqual(self.listed(), [b, a])
+        self.assertEqual(self.listed("-n", "1"), [b])
+        for options, found in ((["--path", "*/alpha"], [a]), (["--path", "/workspace/*"], [b, a]),
+                               (["--exe", "*/ls"], [a]), (["--tenant", "blue"], [b]), (["--tenant", "b"], []),
+                               (["--since", "1h"], [b, a]), (["--until", "1h"], []),
+                               (["--since", "2001-01-01", "--until", "2001-02-01T00:00:00Z"], []),
+                               (["--reason", "exit"], [b, a]), (["--state", "open"], []),
+                               (["--dst", "*"], []), (["--rule", "*"], [])):
+            self.assertEqual(self.listed(*options), found, options)
+        self.assertIn(b, self.words("sessions", "search", "beta"))
+        self.assertNotIn(a, self.words("sessions", "search", "beta"))
+        shown = json.loads(self.words("sessions", "show", "--json", b[:12]) if a[:12] != b[:12]
+                           else self.words("sessions", "show", "--json", b))
+        self.assertEqual((shown["session"], shown["exit_code"], shown["tenant"], shown["held"]),
+                         (b, 3, "blue", False))
+        self.assertIn({"kind": "path", "value": "/workspace/beta", "count": 2}, shown["did"])
+        # The catalogue is nobody's proof: gone or damaged it is made again.
+        catalogue = os.path.join(self.env["WARDER_STATE"], "catalogue.sqlite")
+        for damage in (b"", b"no database, just text\n" * 100):
+            with open(catalogue, "wb") as f:
+                f.write(damage)
+            self.assertEqual(self.listed("--path", "*/alpha"), [a])
+        self.words("sessions", "reindex")
+        self.assertEqual(self.listed(), [b, a])
+
+    def test_destinations(self):
+        a = self.ran(PYTHON_IN_SANDBOX, "-c", "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                     "try: s.sendto(b'x', ('127.0.0.1', 4711))\nexcept OSError: pass")
+        self.assertEqual(self.listed("--dst", "127.0.0.1:4711"), [a])
+        self.assertEqual(self.listed("--dst", "127.0.0.1"), [a])
+        self.assertEqual(self.listed("--dst", "127.0.0.2"), [])
+
+    def test_hostile_text_is_plain(self):
+        self.ran("sh", "-c", ": '\x1b]0;owned\x07\x1b[2J'; echo > \"/workspace/$(printf 'a\\033[31m')\"")
+        for argv in (["sessions"], ["sessions", "search", "a"], ["sessions", "show", self.listed()[0]],
+                     ["sessions", "log"]):
+            self.assertNotIn("\x1b", self.words(*argv))
+
+    def test_the_host_log_misses_what_is_gone(self):
+        a, b = self.ran("true"), self.ran("false")
+        self.words("verify", "--host-log")
+        self.assertEqual([e["session"] for e in self.log(kind="session")], [a, b])
+        shutil.move(self.bundle(a), self.path("aside"))
+        done = self.words("verify", "--host-log", code=1)
+        self.assertIn(a, done)
+        self.assertNotIn(b, done)
+        told = json.loads(self.words("verify", "--host-log", "--json", code=1))
+        self.assertEqual((told["sessions"], told["present"], told["missing"]), (2, 1, 1))
+        self.assertEqual(told["faults"], [{"session": a, "fault": "missing"}])
+        # another record in its place
+        shutil.copytree(self.bundle(b), self.bundle(a))
+        self.assertEqual(json.loads(self.words("verify", "--host-log", "--json", code=1))["faults"],
+                         [{"session": a, "fault": "other"}])
+        shutil.rmtree(self.bundle(a))
+        shutil.move(self.path("aside"), self.bundle(a))
+        self.words("verify", "--host-log")
+
+    def test_a_log_that_was_changed(self):
+        self.ran("true")
+        self.ran("true")
+        path = os.path.join(self.env["WARDER_STATE"], "host.log")
+        with open(path) as f:
+            lines = f.readlines()
+        for bad in (lines[1:], lines[::-1], [lines[0].replace("exit", "none"), lines[1]]):
+            with open(path, "w") as f:
+                f.writelines(bad)
+            self.assertIn("altered: line", self.words("verify", "--host-log", code=1))
+        with open(path, "w") as f:
+            f.writelines(lines)
+        self.words("verify", "--host-log")
+
+    def test_who_read_what(self):
+        a = self.ran("true")
+        for command in ("events", "replay", "report"):
+            self.words(command, a)
+        got = self.log(kind="access")
+        self.assertEqual([(e["session"], e["data"]["command"]) for e in got],
+                         [(a, "events"), (a, "replay"), (a, "report")])
+        self.assertTrue(got[0]["who"].startswith("uid=0(root)"), got)
+        # a bundle somebody was given is theirs
+        self.words("events", self.bundle(a))
+        self.assertEqual(len(self.log(kind="access")), 3)
+
+    def test_review(self):
+        a = self.ran("true")
+        self.assertIn(b"warder keys init", self.warder("review", a, "--verdict", "approved").err)
+        self.words("keys", "init")
+        key = self.path("host.pub", self.words("keys", "public"))
+        self.assertCode(self.warder("review", a, "--verdict", "good"), 125)
+        self.assertCode(self.warder("review", a), 125)
+        self.words("review", a, "--verdict", "approved", "--note", "seen \x1b[1m")
+        e, = self.log(kind="review")
+        head = json.loads(self.words("verify", "--json", a))["head"]
+        self.assertEqual((e["session"], e["data"]["verdict"], e["data"]["note"], e["data"]["head"]),
+                         (a, "approved", "seen \x1b[1m", head))
+        self.words("verify", "--host-log", "--key", key)
+        segment = os.path.join(self.bundle(a), "events.0001.seg")
+        with open(segment, "r+b") as f:
+            f.seek(100)
+            byte = f.read(1)
+            f.seek(100)
+            f.write(bytes([byte[0] ^ 1]))
+        done = self.warder("review", a, "--verdict", "approved")
+        self.assertCode(done, 1)
+        self.assertIn(b"not approved", done.err)
+        self.words("review", a, "--verdict", "rejected")
+        self.assertEqual(len(self.log(kind="review")), 2)
+
+    def test_hold_and_prune(self):
+        a, b, c = self.ran("true"), self.ran("true"), self.ran("true")
+        self.assertCode(self.warder("sessions", "prune"), 125)
+        self.assertCode(self.warder("sessions", "hold", b), 125)
+        self.words("sessions", "hold", b, "--why", "case 12")
+        self.words("sessions", "prune", "--older", "1h")
+        self.assertEqual(self.listed(), [c, b, a])
+        self.assertIn("2 sessions", self.words("sessions", "prune", "--older", "1ns", "--dry-run"))
+        self.assertEqual(self.listed(), [c, b, a])
+        self.words("sessions", "prune", "--older", "1ns")
+        self.assertEqual(self.listed(), [b])
+        self.assertEqual(sorted(e["session"] for e in self.log(kind="prune")), [a, c])
+        self.words("verify", "--host-log")
+        self.words("sessions", "release", b, "--why", "closed")
+        d = self.ran("true")
+        size = sum(os.path.getsize(os.path.join(self.bundle(d), f)) for f in os.listdir(self.bundle(d)))
+        self.words("sessions", "prune", "--max-bytes", str(size))
+        self.assertEqual(self.listed(), [d])
+        self.words("sessions", "prune", "--max-bytes", "1")
+        self.assertEqual(self.listed(), [])
+
+    def test_prune_leaves_what_is_no_record(self):
+        a = self.ran("true")
+        with open(os.path.join(self.bundle(a), "letter"), "w") as f:
+            f.write("mine")
+        self.assertCode(self.warder("sessions", "prune", "--older", "1ns"), 125)
+        self.assertEqual(os.listdir(self.bundle(a)), ["letter"])
+
+    def test_diff(self):
+        a = self.ran("sh", "-c", "echo > one; cat one >/dev/null")
+        b = self.ran("sh", "-c", "echo > two; cat two >/dev/null; ls >/dev/null")
+        done = self.warder("diff", "--json", a, b)
+        self.assertCode(done, 1)
+        got = [json.loads(line) for line in done.out.splitlines()]
+        self.assertEqual({(g["only_in"], g["kind"], os.path.basename(g["value"])) for g in got},
+                         {("b", "exe", "ls"), ("b", "path", "two"), ("a", "path", "one")})
+        self.assertEqual(self.words("diff", a, a), "")
+        self.assertCode(self.warder("diff", a), 125)
+        with open(os.path.join(self.bundle(b), "events.0001.seg"), "r+b") as f:
+            f.seek(80)
+            f.write(b"\xff\xff\xff\xff")
+        self.assertCode(self.warder("diff", a, b), 125)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/trail_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/buf.h"
+#include "userspace/base/ulid.h"
+#include "userspace/pipeline/run.h"
+#include "userspace/pipeline/trail.h"
+#include "userspace/store/manifest.h"
+
+#define HEX (2 * STORE_HASH_LEN)
+
+struct ended {
+	char id[ULID_LEN + 1];
+	char head[HEX + 1];
+	bool pruned, elsewhere;
+};
+
+struct collect {
+	struct ended *v;
+	size_t n, cap;
+	char below[4096]; /* <state>/sessions/ */
+	int error;
+};
+
+/* One string member of an entry's data, which we wrote: no escapes in what is asked for. */
+static struct str member(struct str data, const char *key)
+{
+	char quoted[32];
+	size_t n = (size_t)snprintf(quoted, sizeof(quoted), "\"%s\":\"", key);
+	const char *p = memmem(data.p, data.n, quoted, n), *end;
+
+	if (!p)
+		return (struct str){ 0 };
+	p += n;
+	end = memchr(p, '"', data.n - (size_t)(p - data.p));
+	return end ? (struct str){ p, (size_t)(end - p) } : (struct str){ 0 };
+}
+
+static int add(struct collect *c, const struct hostlog_line *l)
+{
+	struct str head = member(l->data, "head"), bundle = member(l->data, "bundle");
+	struct ended *e;
+
+	if (c->n == c->cap) {
+		size_t cap = c->cap ? 2 * c->cap : 256;
+		void *p = cap > 2 * TRAIL_SESSIONS_MAX ? NULL
+						       : reallocarray(c->v, cap, sizeof(*c->v));
+
+		c->error = p ? 0 : cap > 2 * TRAIL_SESSIONS_MAX ? -E2BIG : -ENOMEM;
+		if (!p)
+			return c->error;
+		c->v = p;
+		c->cap = cap;
+	}
+	e = &c->v[c->n++];
+	*e = (struct ended){ .elsewhere = !str_starts(bundle, str_from(c->below)) };
+	memcpy(e->id, l->session.p, ULID_LEN);
+	if (head.n == HEX)
+		memcpy(e->head, head.p, HEX);
+	return 0;
+}
+
+/* Ids grow with time, and entries come at the end: looked for from behind. */
+static int collect_line(void *arg, const struct hostlog_line *l)
+{
+	struct collect *c = arg;
+
+	if (l->session.n != ULID_LEN)
+		return 0;
+	if (str_eqz(l->kind, "session"))
+		return add(c, l);
+	if (str_eqz(l->kind, "prune"))
+		for (size_t i = c->n; i-- > 0;)
+			if (str_eqz(l->session, c->v[i].id)) {
+				c->v[i].pruned = true;
+				break;
+			}
+	return 0;
+}
+
+static void check_one(int sessions_fd, const struct ended *e, trail_fault_fn fn, void *arg,
+		      struct trail_check *ret)
+{
+	auto_close int fd = -1;
+	auto_buf struct buf text;
+	struct manifest_info m;
+
+	ret->sessions++;
+	if (e->elsewhere || e->pruned) {
+		ret->elsewhere += e->elsewhere;
+		ret->pruned += !e->elsewhere;
+		return;
+	}
+	if (sessions_fd >= 0)
+		fd = openat(sessions_fd, e->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0) {
+		ret->missing++;
+		fn(arg, TRAIL_MISSING, e->id);
+		return;
+	}
+	buf_init(&text, MANIFEST_MAX);
+	if (manifest_load(fd, &text) < 0 ||
+	    manifest_parse((struct str){ text.p, text.n }, &m) < 0 ||
+	    strcmp(m.head, e->head) != 0 || strcmp(m.session, e->id) != 0) {
+		ret->other++;
+		fn(arg, TRAIL_OTHER, e->id);
+		return;
+	}
+	ret->present++;
+}
+
+int trail_verify(const struct verify_options *opt, trail_fault_fn fn, void *arg,
+		 struct trail_check *ret, struct err *err)
+{
+	auto_close int dirfd = -1, sessions_fd = -1;
+	struct collect c = { 0 };
+	int r = trail_open(&dirfd, err);
+
+	*ret = (struct trail_check){ 0 };
+	if (r < 0)
+		return r;
+	snprintf(c.below, sizeof(c.below), "%s/sessions/", state_dir());
+	r = hostlog_walk(dirfd, opt, collect_line, &c, &ret->log, err);
+	if (r < 0) {
+		free(c.v);
+		return c.error == -E2BIG ? err_set(err, E2BIG, "host log: more than %d sessions",
+						   TRAIL_SESSIONS_MAX)
+					 : r;
+	}
+	sessions_fd = openat(dirfd, "sessions", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < c.n; i++)
+		check_one(sessions_fd, &c.v[i], fn, arg, ret);
+	free(c.v);
+	return 0;
+}
