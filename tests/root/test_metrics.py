@@ -40,6 +40,22 @@ class Metrics(TestCase):
         self.assertGreaterEqual(v['warder_ring_size_bytes{ring="bulk"}'], 1 << 16)
         self.assertEqual(v["warder_rule_matches_suppressed_total{}"], 0)
         self.assertGreater(v['warder_event_delay_seconds_bucket{le="+Inf"}'], 0)
+        # What the kernel's tables hold, counted by the root part.
+        self.assertEqual(v['warder_map_entries{map="sandboxes"}'], 1)
+        self.assertEqual(v['warder_map_max_entries{map="sandboxes"}'], 4096)
+        self.assertGreater(v['warder_map_bytes{map="made"}'], 1 << 16)
+        self.assertGreater(v['warder_kernel_memory_bytes{of="maps"}'], 12 << 20)
+        self.assertLess(v['warder_kernel_memory_bytes{of="maps"}'] + v['warder_kernel_memory_bytes{of="programs"}'],
+                        48 << 20)
+        self.assertNotIn('warder_map_entries{map="bulk"}', v)
+        proc.terminate()
+        finish()
+
+    def test_tables_are_counted_again(self):
+        proc, finish = self.start_session("sh", "-c", "cd /tmp; sleep 1; for i in $(seq 400); do : > f$i; done; sleep 120",
+                                          options=["--export", "metrics:unix:" + self.path("sock")])
+        wait_for("the page", self.ready)
+        wait_for("400 files made", lambda: self.scrape()['warder_map_entries{map="made"}'] >= 400, 60)
         proc.terminate()
         finish()
 

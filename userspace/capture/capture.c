@@ -4,6 +4,8 @@
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
+#include <malloc.h>
+#include <bpf/btf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -150,6 +152,16 @@ static int map_shared(struct capture *c, struct err *err)
 	return 0;
 }
 
+/* What loading needed, a third of all memory: the kernel's type information, and the holes in the heap. */
+static void slim(struct capture *c)
+{
+	btf__free(c->hooks.btf);
+	c->hooks.btf = NULL;
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 int capture_open(struct capture **ret, const struct capture_options *opt, struct err *err)
 {
 	AUTO(capture) struct capture *c = NULL;
@@ -180,6 +192,7 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 	hooks_families(&c->hooks, c);
 	free(c->watchlist); /* the kernel has it */
 	c->watchlist = NULL;
+	slim(c);
 	*ret = take_ptr(c);
 	return 0;
 }

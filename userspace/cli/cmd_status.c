@@ -2,6 +2,7 @@
 /* What userspace/pipeline/run_status.h collects. The parts are written by unprivileged engines, which
  * somebody may have taken over: their text is checked before it becomes part of ours. */
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
+#include "userspace/capture/usage.h"
 #include "userspace/base/plain.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -165,9 +167,82 @@ static struct str part_of(const struct parts *p, const char *name)
 	return STR("{}");
 }
 
+/* ---- the kernel's tables ---- */
+
+/* What the session's number of a process says is the engine's word: it must be a warder of root's at least. */
+static bool is_warder(pid_t pid)
+{
+	struct stat ours, its, dir;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &dir) < 0 || dir.st_uid != 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
+	       its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
+}
+
+static bool usage_of(const struct parts *p, struct capture_usage *ret)
+{
+	struct str v;
+	uint64_t pid;
+
+	return scan_find(part_of(p, "run"), "pid", &v) && scan_u64(v, &pid) && pid > 1 &&
+	       pid <= INT_MAX && is_warder((pid_t)pid) && capture_usage((pid_t)pid, ret, NULL) == 0;
+}
+
+static void add_usage(struct json *j, const struct capture_usage *u)
+{
+	json_key(j, "kernel");
+	json_object_begin(j);
+	json_key(j, "map_bytes");
+	json_u64(j, u->map_bytes);
+	json_key(j, "program_bytes");
+	json_u64(j, u->program_bytes);
+	for (int rings = 1; rings >= 0; rings--) {
+		json_key(j, rings ? "rings" : "maps");
+		json_array_begin(j);
+		for (size_t i = 0; i < u->maps_n; i++) {
+			const struct capture_map *m = &u->maps[i];
+
+			if (m->is_ring != rings)
+				continue;
+			json_object_begin(j);
+			json_key(j, "name");
+			json_strz(j, m->name);
+			json_key(j, "used");
+			json_u64(j, m->used);
+			json_key(j, "max");
+			json_u64(j, m->max);
+			json_key(j, "bytes");
+			json_u64(j, m->bytes);
+			json_object_end(j);
+		}
+		json_array_end(j);
+	}
+	json_object_end(j);
+}
+
+/* In text only what is in use: all of it is in the JSON. */
+static void print_usage(const struct capture_usage *u)
+{
+	printf("  kernel   %.1f MiB of maps, %.1f MiB of programs\n",
+	       (double)u->map_bytes / (1 << 20), (double)u->program_bytes / (1 << 20));
+	for (size_t i = 0; i < u->maps_n; i++) {
+		const struct capture_map *m = &u->maps[i];
+
+		if (m->used || m->is_ring)
+			printf("    %-4s %-15s %10llu of %10llu %s\n", m->is_ring ? "ring" : "map",
+			       m->name, (unsigned long long)m->used, (unsigned long long)m->max,
+			       m->is_ring ? "bytes" : "entries");
+	}
+}
+
 /* ---- showing ---- */
 
-static void add_json(struct json *j, const char *session, const struct parts *p)
+static void add_json(struct json *j, const char *session, const struct parts *p,
+		     const struct capture_usage *usage)
 {
 	json_object_begin(j);
 	json_key(j, "session");
@@ -176,6 +251,8 @@ static void add_json(struct json *j, const char *session, const struct parts *p)
 		json_key(j, p->v[i].name);
 		json_raw(j, text_of(&p->v[i]));
 	}
+	if (usage)
+		add_usage(j, usage);
 	json_object_end(j);
 }
 
@@ -209,7 +286,8 @@ static void print_sink(struct str sink)
 	printf("%s%s\n", *text ? "  " : "", text);
 }
 
-static void print_session(const char *session, const struct parts *p)
+static void print_session(const char *session, const struct parts *p,
+			  const struct capture_usage *usage)
 {
 	struct str run = part_of(p, "run"), sinks = part_of(p, "sinks"), sink;
 	struct scan s = scan_of(sinks);
@@ -222,6 +300,8 @@ static void print_session(const char *session, const struct parts *p)
 		printf("  degraded %s\n", degraded);
 	while (scan_element(&s, &sink))
 		print_sink(sink);
+	if (usage)
+		print_usage(usage);
 }
 
 static int show(int sessions, bool json)
@@ -239,6 +319,8 @@ static int show(int sessions, bool json)
 	while (dir && (de = readdir(dir))) {
 		auto_close int fd = -1;
 		struct parts parts = { .n = 0 };
+		struct capture_usage usage;
+		bool has_usage;
 
 		if (de->d_name[0] == '.')
 			continue;
@@ -246,9 +328,10 @@ static int show(int sessions, bool json)
 		if (fd < 0)
 			continue;
 		read_parts(&parts, fd);
-		add_json(&j, de->d_name, &parts);
+		has_usage = usage_of(&parts, &usage);
+		add_json(&j, de->d_name, &parts, has_usage ? &usage : NULL);
 		if (!json)
-			print_session(de->d_name, &parts);
+			print_session(de->d_name, &parts, has_usage ? &usage : NULL);
 		parts_done(&parts);
 		n++;
 	}
@@ -274,7 +357,9 @@ int cmd_status(int argc, char **argv)
 		cli_usage(
 			"status [OPTIONS]",
 			"The sessions that run now: their sinks with lag (events not taken yet), rate,\n"
-			"dead letters (refused for good), errors, and what the other side says.",
+			"dead letters (refused for good), errors, and what the other side says; what the\n"
+			"probes miss (degraded); and how full the kernel's rings and tables are, which only\n"
+			"root is told.",
 			OPTIONS);
 		return 0;
 	}

@@ -63,8 +63,14 @@ static const struct exporter_gauge GAUGE_ROWS[GAUGES] = {
 			 "Matches beyond what one event may have.", true, 0 },
 };
 
+#define MAP_GAUGES 3 /* used, size, bytes of each map */
+#define GAUGES_MAX (GAUGES + MAP_GAUGES * CAPTURE_MAPS_MAX + 2)
+
 struct engine {
-	struct exporter_gauge gauges[GAUGES];
+	struct exporter_gauge gauges[GAUGES_MAX];
+	size_t gauges_n;
+	struct exporter_gauge *map_used[CAPTURE_MAPS_MAX]; /* in the order of opt->usage */
+	char map_labels[CAPTURE_MAPS_MAX][32];
 	const struct engine_options *opt;
 	int fd; /* to the root part */
 	struct journal *journal;
@@ -99,7 +105,7 @@ static int open_sinks(struct engine *e, struct err *err)
 		.open_source_arg = (void *)&opt->bundle_fd,
 		.filters = &sink_filters,
 		.gauges = e->gauges,
-		.gauges_n = GAUGES,
+		.gauges_n = e->gauges_n,
 	};
 	int r;
 
@@ -209,6 +215,56 @@ static uint64_t lost_so_far(const struct engine *e)
 
 	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
 	return stats.gaps;
+}
+
+static struct exporter_gauge *add_gauge(struct engine *e, const char *name, const char *labels,
+					const char *help, uint64_t v)
+{
+	struct exporter_gauge *g = &e->gauges[e->gauges_n++];
+
+	*g = (struct exporter_gauge){ name, labels, help, false, v };
+	return g;
+}
+
+static void init_map_gauges(struct engine *e, const struct capture_usage *u)
+{
+	size_t n = 0, of[CAPTURE_MAPS_MAX]; /* rings have gauges of their own */
+
+	for (size_t i = 0; i < u->maps_n; i++)
+		if (!u->maps[i].is_ring)
+			of[n++] = i;
+	/* Rows of one name stand together. */
+	for (size_t i = 0; i < n; i++) {
+		const struct capture_map *m = &u->maps[of[i]];
+
+		snprintf(e->map_labels[i], sizeof(e->map_labels[i]), "map=\"%s\"", m->name);
+		e->map_used[of[i]] = add_gauge(e, "warder_map_entries", e->map_labels[i],
+					       "Entries of a table in the kernel.", m->used);
+	}
+	for (size_t i = 0; i < n; i++)
+		add_gauge(e, "warder_map_max_entries", e->map_labels[i], "Room in that table.",
+			  u->maps[of[i]].max);
+	for (size_t i = 0; i < n; i++)
+		add_gauge(e, "warder_map_bytes", e->map_labels[i], "Kernel memory of that table.",
+			  u->maps[of[i]].bytes);
+	add_gauge(e, "warder_kernel_memory_bytes", "of=\"maps\"", "Kernel memory of the probes.",
+		  u->map_bytes);
+	add_gauge(e, "warder_kernel_memory_bytes", "of=\"programs\"", "", u->program_bytes);
+}
+
+static void init_gauges(struct engine *e)
+{
+	memcpy(e->gauges, GAUGE_ROWS, sizeof(GAUGE_ROWS));
+	e->gauges_n = GAUGES;
+	if (e->opt->usage)
+		init_map_gauges(e, e->opt->usage);
+}
+
+static void take_usage(struct engine *e, const uint64_t *used)
+{
+	for (size_t i = 0; i < CAPTURE_MAPS_MAX; i++)
+		if (e->map_used[i])
+			exporter_gauge_set(e->map_used[i], used[i]);
 }
 
 static void update_gauges(struct engine *e)
@@ -508,6 +564,8 @@ static void read_control(struct engine *e)
 		pipeline_feed(e->pipeline, msg.record, sizeof(msg.record));
 	else if (msg.type == ENGINE_RULES)
 		begin_rules(e, &msg.rules, passed);
+	else if (msg.type == ENGINE_USAGE)
+		take_usage(e, msg.used);
 	else if (msg.type == ENGINE_FINISH)
 		finish(e, &msg.facts);
 }
@@ -591,8 +649,8 @@ static void engine_main(int fd, const struct engine_options *opt)
 	struct err err = { 0 };
 	sigset_t all;
 
+	init_gauges(&e);
 	/* A session of its own, deaf to the terminal's signals: the root part decides when to stop. */
-	memcpy(e.gauges, GAUGE_ROWS, sizeof(e.gauges));
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
@@ -705,6 +763,15 @@ int engine_send_record(int fd, const void *rec, size_t len)
 		return -EMSGSIZE;
 	memcpy(msg.record, rec, len);
 	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+void engine_send_usage(int fd, const struct capture_usage *usage)
+{
+	struct engine_msg msg = { .type = ENGINE_USAGE };
+
+	for (size_t i = 0; i < usage->maps_n; i++)
+		msg.used[i] = usage->maps[i].used;
+	(void)!send(fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 bool engine_next(int fd, struct engine_msg *ret)

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 #include "exporters/exporter.h"
+#include "userspace/capture/usage.h"
 #include "userspace/pipeline/outcome.h"
 #include "userspace/pipeline/record.h"
 #include "userspace/store/signer.h"
@@ -23,6 +24,8 @@ struct engine_options {
 	int status_dirfd; /* run_status.h; -1 = none */
 	struct exporter_config *sinks;
 	size_t sinks_n;
+	/* The kernel's tables, by the root part, which can look at them; NULL = they are not shown. */
+	const struct capture_usage *usage;
 	uint32_t pressure; /* enum pressure_policy */
 	int drain_ms;	   /* longest wait for the sinks at the end */
 	uid_t uid;
@@ -37,6 +40,7 @@ enum engine_msg_type {
 	ENGINE_DONE,	  /* to root: result */
 	ENGINE_SIGN, /* to root, once, before READY: have the host key sign the record's beginning */
 	ENGINE_SIGNED, /* to engine: the signature */
+	ENGINE_USAGE,  /* to engine: how full the maps are now */
 	ENGINE_RESUME, /* to root: the rings were drained, who was stopped for them may go on */
 	ENGINE_RULES, /* to engine, with a descriptor: judge by these from now on; without: they are
 			* broken, tell it */
@@ -80,6 +84,7 @@ struct engine_msg {
 		struct engine_rules rules;
 		struct engine_sign sign;
 		struct key_signature signature;
+		uint64_t used[CAPTURE_MAPS_MAX];   /* in the order of engine_options.usage */
 		uint8_t record[ENGINE_RECORD_MAX]; /* at least a header; its len counts */
 	};
 };
@@ -89,6 +94,8 @@ struct engine_msg {
 int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, struct err *err);
 /* A wire record from the root part (time limit and the like). -EMSGSIZE beyond ENGINE_RECORD_MAX. */
 int engine_send_record(int fd, const void *rec, size_t len);
+/* The same maps as in engine_options.usage, counted anew. Dropped when the engine is busy. */
+void engine_send_usage(int fd, const struct capture_usage *usage);
 /* Takes one message that the engine sends while the sandbox runs. False: there is none. */
 bool engine_next(int fd, struct engine_msg *ret);
 /* Other rules: the texts in `texts_fd` (reload.h), or with -1 and `text` why there are none. Answered by

@@ -28,6 +28,7 @@
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
 #define KILL_TIMEOUT_MS	  10000
+#define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
 #define OTHER_FDS	  5			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
@@ -48,6 +49,8 @@ struct run {
 	struct sandbox *sandbox;
 	struct limits limits;
 	struct reloader reloader;
+	struct capture_usage usage;
+	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
 	struct relay *relay; /* NULL: stdio goes straight through */
 	char host[64];
 	char name[SANDBOX_NAME_MAX + 1];
@@ -298,6 +301,31 @@ static int watch_sandbox(struct run *run, struct err *err)
 	return r;
 }
 
+/* Walking tables is for those who look at them. */
+static void look_at_maps(struct run *run)
+{
+	struct err err = { 0 };
+	bool wanted = false;
+
+	for (size_t i = 0; i < run->opt->sinks_n; i++)
+		wanted |= !strcmp(run->opt->sinks[i].class->name, "metrics");
+	if (!wanted)
+		return;
+	if (capture_usage(getpid(), &run->usage, &err) < 0)
+		log_warn("%s: ignoring it, the metrics will not show it", err_text(&err));
+	else
+		run->next_usage = clock_ns(CLOCK_MONOTONIC) + USAGE_EVERY_NS;
+}
+
+static void tell_usage(struct run *run, uint64_t now)
+{
+	if (!run->next_usage || now < run->next_usage)
+		return;
+	capture_usage_again(&run->usage);
+	engine_send_usage(run->engine_fd, &run->usage);
+	run->next_usage = now + USAGE_EVERY_NS;
+}
+
 static int start_engine(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = &run->spec;
@@ -312,6 +340,7 @@ static int start_engine(struct run *run, struct err *err)
 		.status_dirfd = run->status_fd,
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
+		.usage = run->next_usage ? &run->usage : NULL,
 		.pressure = run->opt->pressure,
 		.drain_ms = run->opt->drain_ms,
 		.uid = run->uid,
@@ -466,6 +495,7 @@ static int prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	open_status(run);
+	look_at_maps(run);
 	return start_engine(run, err);
 }
 
@@ -580,7 +610,10 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 		ms = MIN(ms, (look - now) / NSEC_PER_MSEC + 1);
 	if (reload >= 0)
 		ms = MIN(ms, (uint64_t)reload);
-	return end || limits >= 0 || look > now || reload >= 0 ? (int)ms : -1;
+	if (run->next_usage)
+		ms = MIN(ms,
+			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
+	return end || limits >= 0 || look > now || reload >= 0 || run->next_usage ? (int)ms : -1;
 }
 
 /* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
@@ -619,6 +652,7 @@ static void wait_for_end(struct run *run)
 			limits_look(&run->limits, tell_limit, run);
 			look = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
 		}
+		tell_usage(run, clock_ns(CLOCK_MONOTONIC));
 		if (fds[3].revents && hit_output(run))
 			return;
 		if (fds[1].revents)
