@@ -10,6 +10,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 #include "userspace/event/event.h"
+#include "userspace/event/json_own.h"
 #include "userspace/event/json_read.h"
 
 #define PATH_LEN_MAX  64
@@ -595,7 +596,7 @@ static bool check(struct reader *r)
 	return json_problem(&r->in, "unknown schema version");
 }
 
-int event_from_json(struct event *ret, struct arena *arena, struct str json, struct err *err)
+int event_from_json_slowly(struct event *ret, struct arena *arena, struct str json, struct err *err)
 {
 	struct reader r = {
 		.in = { .p = json.p, .end = json.p + json.n, .arena = arena },
@@ -612,4 +613,11 @@ int event_from_json(struct event *ret, struct arena *arena, struct str json, str
 		return err_set(err, EINVAL, "event, byte %zu, '%.*s': %s",
 			       (size_t)(r.in.p - json.p), (int)r.path_n, r.path, r.in.problem);
 	return err_set(err, EINVAL, "event, byte %zu: %s", (size_t)(r.in.p - json.p), r.in.problem);
+}
+
+int event_from_json(struct event *ret, struct arena *arena, struct str json, struct err *err)
+{
+	if (event_from_own_json(ret, arena, json))
+		return 0;
+	return event_from_json_slowly(ret, arena, json, err);
 }
