@@ -10,13 +10,12 @@
 #include <string.h>
 
 #include "exporters/classes.h"
+#include "exporters/kafka_window.h"
 #include "exporters/prefix.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/option.h"
 
-/* Records in flight. The library's own queue limits are lower by default. */
-#define KAFKA_WINDOW 16384
 /* The watchdog doubles its patience up to this, should a broker really be that slow. */
 #define KAFKA_STALL_MAX_NS (600 * NSEC_PER_SEC)
 
@@ -30,6 +29,8 @@ struct kafka_sink {
 	rd_kafka_conf_t *conf;
 	rd_kafka_t *rk; /* NULL between the end of one producer and the next write */
 	struct prefix prefix;
+	struct kafka_window window;
+	bool limited; /* by the window, since the last acknowledgement */
 
 	uint64_t half_seq, half_ticket; /* record that is in the alerts topic, not in the other */
 	bool broken;			/* give the producer up at the end of poll */
@@ -256,8 +257,12 @@ static bool is_ready(struct kafka_sink *s)
 {
 	struct err err = { 0 };
 
-	if (s->broken || prefix_is_full(&s->prefix))
+	if (s->broken)
 		return false;
+	if (prefix_outstanding(&s->prefix) >= s->window.size) {
+		s->limited = true;
+		return false;
+	}
 	/* Done with the careful part: let it run dry, then go on with a normal producer. */
 	if (s->careful && s->prefix.acked >= s->careful_until) {
 		if (prefix_outstanding(&s->prefix))
@@ -337,13 +342,17 @@ static enum export_result kafka_write(struct exporter *x, const struct export_re
 static uint64_t kafka_poll(struct exporter *x, int timeout_ms)
 {
 	struct kafka_sink *s = (struct kafka_sink *)x;
-	uint64_t acked = s->prefix.acked;
+	uint64_t acked = s->prefix.acked, head = s->prefix.head;
 
 	s->reported = false;
 	if (s->rk)
 		rd_kafka_poll(s->rk, timeout_ms);
 	if (s->reported)
 		s->alive_at = clock_ns(CLOCK_MONOTONIC);
+	if (s->prefix.head != head) {
+		kafka_window_acked(&s->window, s->alive_at, s->prefix.head - head, s->limited);
+		s->limited = false;
+	}
 	if (s->prefix.acked != acked)
 		s->stall_ns = s->stall_ns_config;
 	check_stall(s);
@@ -421,7 +430,8 @@ static int set_up(struct kafka_sink *s, const struct exporter_config *cfg, struc
 	rd_kafka_conf_set_error_cb(s->conf, on_error);
 	rd_kafka_conf_set_stats_cb(s->conf, on_stats);
 	rd_kafka_conf_set_log_cb(s->conf, on_log);
-	if (prefix_init(&s->prefix, KAFKA_WINDOW) < 0)
+	kafka_window_init(&s->window);
+	if (prefix_init(&s->prefix, WINDOW_MAX) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	set_text(s, "connecting to %.200s", exporter_config_get(cfg, "brokers"));
 	return start_producer(s, err); /* now: errors in settings show at once */

@@ -20,9 +20,10 @@ static const struct {
 	 * ourselves breaks the order. The library keeps it. */
 	{ "message.timeout.ms", "0" },
 	{ "linger.ms", "50" },
-	{ "batch.num.messages", "10000" },
-	/* Small: the journal is the buffer, and what lies here is sent twice after a restart. */
-	{ "queue.buffering.max.messages", "10000" },
+	/* Half of the smallest window, so that one batch is filled while the other is on its way. */
+	{ "batch.num.messages", "500" },
+	/* Each record may be in two topics; what is under way is limited by kafka_window.h. */
+	{ "queue.buffering.max.messages", "20000" },
 	{ "queue.buffering.max.kbytes", "8192" },
 	{ "compression.type", "zstd" },
 	/* As small as level 3 on batches like ours, for half the time. */

@@ -57,6 +57,51 @@ static void test_hostile_values(void **state)
 	expect("{\"ki\\u006ed\":\"x\"}", "", "", "", "");
 }
 
+/* The same with so much behind it that the quick way is taken as far as it goes. */
+static void test_quick(void **state)
+{
+#define TAIL ",\"pad\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}"
+#define OURS "\"id\":\"i\",\"time\":\"t\",\"kind\":\"k\",\"session\":\"s\",\"sandbox\":\"b\""
+	(void)state;
+	expect("{\"v\":1," OURS TAIL, "i", "k", "s", "b");
+	expect("{" OURS ",\"kind\":\"second\",\"id\":\"second\"" TAIL, "i", "k", "s", "b");
+	expect("{\"long\":\"0123456789abcdef\",\"mono\":18446744073709551615," OURS TAIL, "i", "k",
+	       "s", "b");
+	expect("{\"x\":\"\\\",\\\"id\\\":\\\"evil\\\",\\\"kind\\\":\\\"evil\"," OURS TAIL, "i", "k",
+	       "s", "b");
+	expect("{\"x\\\":\":\"evil\"," OURS TAIL, "i", "k", "s", "b");
+	expect("{\"x\":true," OURS TAIL, "i", "k", "s", "b");
+	expect("{\"x\":{\"id\":\"evil\"}," OURS TAIL, "i", "k", "s", "b");
+	expect("{\"a_long_key_of_ours\":1," OURS TAIL, "i", "k", "s", "b");
+	expect("{ " OURS TAIL, "i", "k", "s", "b");
+	expect("{\"id\":\"with\\u0041\",\"kind\":7,\"session\":\"\",\"sandbox\":\"b\"" TAIL, "", "",
+	       "", "b");
+}
+
+/* All lengths of strings, cut at every place: it never looks past the end. */
+static void test_cut(void **state)
+{
+	static const char text[] =
+		"{\"v\":1,\"id\":\"0123456\",\"seq\":12345,\"time\":\"01234567\",\"kind\":\"012345678\","
+		"\"session\":\"0123456789abcdef\",\"sandbox\":\"012345678901234567\"" TAIL;
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(text) - 1; n++) {
+		struct export_record rec;
+		char *copy = malloc(n + 1), *exact = malloc(n ? n : 1), *other;
+		int r;
+
+		memcpy(copy, text, n);
+		copy[n] = 0;
+		memcpy(exact, text, n);
+		r = record_scan(&rec, (struct str){ exact, n });
+		assert_int_equal(r, scan(&rec, &other, copy));
+		free(other);
+		free(copy);
+		free(exact);
+	}
+}
+
 static void test_broken(void **state)
 {
 	static const char *const texts[] = {
@@ -80,6 +125,7 @@ static void test_broken(void **state)
 		"{\"a\":{\"b\":1}",
 		"{\"a\":\"b\\\"}",
 		"{\"a\":\"b\" \"c\":1}",
+		"{\"a\":,\"id\":\"i\",\"time\":\"t\",\"kind\":\"k\",\"session\":\"s\",\"sandbox\":\"b\"" TAIL,
 	};
 
 	(void)state;
@@ -133,10 +179,9 @@ static void test_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ours),
-		cmocka_unit_test(test_hostile_values),
-		cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_ours),   cmocka_unit_test(test_hostile_values),
+		cmocka_unit_test(test_quick),  cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_broken), cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_time),
 	};
 
