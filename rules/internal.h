@@ -45,6 +45,7 @@ struct ynode;
 struct source {
 	const char *name;
 	struct str raw;
+	bool library; /* of names that need not be used */
 	size_t *line; /* byte offsets of line starts; NULL for text without a file */
 	size_t lines;
 };

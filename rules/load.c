@@ -276,6 +276,9 @@ static void load_list(struct ruleset *rs, const struct ynode *node)
 		return;
 	}
 	item_mode(&it, "items", &mode);
+	/* As if the library's had not been there: what it may refer to depends on its place. */
+	if (l && l->node->src->library && !item_changes(&it))
+		l = NULL;
 	if (!l) {
 		l = rs_alloc(rs, sizeof(*l));
 		if (!l || rs_grow(rs, &rs->list, &rs->list_cap, rs->list_n, sizeof(*rs->list)) < 0)
@@ -341,6 +344,8 @@ static void load_macro(struct ruleset *rs, const struct ynode *node)
 		return;
 	}
 	item_mode(&it, "condition", &mode);
+	if (m && m->node->src->library && !item_changes(&it))
+		m = NULL;
 	if (!m) {
 		m = rs_alloc(rs, sizeof(*m));
 		if (!m ||

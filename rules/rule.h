@@ -72,6 +72,8 @@ void ruleset_free(struct ruleset *rs);
  * which went to `fn`; the first one is in `err` as "file:line:col: message". */
 int ruleset_add_file(struct ruleset *rs, const char *path, struct err *err);
 int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, struct err *err);
+/* Lists and macros for others to use: not told when nobody does, nor when one is replaced. */
+int ruleset_add_library(struct ruleset *rs, const char *name, struct str text, struct err *err);
 /* What the caller can do: a bit an action (1 << RULE_ACT_KILL ...). An enabled rule that asks for
  * another one is an error of its file. Before ruleset_compile; default: alert and kill. */
 void ruleset_allow_actions(struct ruleset *rs, unsigned actions);
@@ -151,6 +153,7 @@ struct rule_pack {
 	const char *name;
 	struct str text;
 };
+#define RULE_PACK_MACROS "macros" /* the one that is a library: for rule files written for Falco */
 extern const struct rule_pack rule_packs[];
 extern const size_t rule_packs_n;
 

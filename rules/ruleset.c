@@ -173,7 +173,8 @@ static int fail(struct ruleset *rs, struct err *err, unsigned errors_before)
 	return 0;
 }
 
-int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, struct err *err)
+static int add_text(struct ruleset *rs, const char *file, struct str text, bool library,
+		    struct err *err)
 {
 	unsigned before = rs->errors;
 	struct source *src;
@@ -187,6 +188,7 @@ int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, stru
 	if (!src || rs_grow(rs, &rs->src, &rs->src_cap, rs->src_n, sizeof(*rs->src)) < 0)
 		return fail(rs, err, before);
 	src->name = rs_dup(rs, str_from(file)).p;
+	src->library = library;
 	/* A byte order mark is no character of the file: columns count from behind it. */
 	src->raw = rs_dup(rs, str_starts(text, STR("\xef\xbb\xbf"))
 				      ? (struct str){ text.p + 3, text.n - 3 }
@@ -201,6 +203,16 @@ int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, stru
 		rs->first = (struct err){ 0 };
 	load_source(rs, src);
 	return fail(rs, err, before);
+}
+
+int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, struct err *err)
+{
+	return add_text(rs, file, text, false, err);
+}
+
+int ruleset_add_library(struct ruleset *rs, const char *name, struct str text, struct err *err)
+{
+	return add_text(rs, name, text, true, err);
 }
 
 int ruleset_add_file(struct ruleset *rs, const char *path, struct err *err)
@@ -296,11 +308,11 @@ static void bind_rule(struct ruleset *rs, struct rule *r)
 static void warn_unused(struct ruleset *rs)
 {
 	for (size_t i = 0; i < rs->macro_n; i++)
-		if (!rs->macro[i]->used)
+		if (!rs->macro[i]->used && !rs->macro[i]->node->src->library)
 			rule_warn(rs, ynode_pos(rs->macro[i]->node), "macro '%s' is not used",
 				  rs->macro[i]->name.p);
 	for (size_t i = 0; i < rs->list_n; i++)
-		if (!rs->list[i]->used)
+		if (!rs->list[i]->used && !rs->list[i]->node->src->library)
 			rule_warn(rs, ynode_pos(rs->list[i]->node), "list '%s' is not used",
 				  rs->list[i]->name.p);
 }

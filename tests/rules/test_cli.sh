@@ -6,7 +6,7 @@ w=${WARDER_BUILD:-build}/warder
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 n=0
-echo 1..8
+echo 1..9
 
 # check NAME CODE TEXT COMMAND...: exit code and a piece of the output
 check() {
@@ -35,7 +35,15 @@ sed 's/setns/setnss/' "$dir/good.yaml" >"$dir/bad.yaml"
 printf '%s\n' '# fires: Setns' '{"kind":"escape","escape.type":"setns"}' '{"kind":"exec"}' >"$dir/good.events"
 printf '%s\n' '# fires: Setns' '{"kind":"escape","escape.type":"mount"}' >"$dir/bad.events"
 
-check "a good file" 0 "1 rules: 1 loaded" "$w" rules check "$dir/good.yaml"
+check "a good file" 0 "1 rule: 1 loaded" "$w" rules check "$dir/good.yaml"
+cat >"$dir/local.yaml" <<'YAML'
+- rule: Local
+  desc: a rule as people write it for Falco, without its default file
+  condition: spawned_process and container and shell_procs and proc.tty != 0 and not proc.pname in (package_mgmt_binaries)
+  output: "Shell (user=%user.name command=%proc.cmdline)"
+  priority: NOTICE
+YAML
+check "Falco's usual macros" 0 "1 rule: 1 loaded" "$w" rules check "$dir/local.yaml"
 check "a broken file" 1 "bad.yaml:5:28: " "$w" rules check "$dir/bad.yaml"
 check "the default packs" 0 "Namespace changed from inside a sandbox" "$w" rules list
 check "explained" 0 "killed before its call returns (setns)" "$w" rules explain "$dir/good.yaml"

@@ -87,9 +87,9 @@ static void print_summary(const struct ruleset *rs)
 
 	for (size_t i = 0; i < ruleset_count(rs); i++)
 		count[ruleset_get(rs, i)->state]++;
-	printf("%zu rules: %zu loaded, %zu degraded, %zu refused, %zu disabled; set %s\n",
-	       ruleset_count(rs), count[RULE_LOADED], count[RULE_DEGRADED], count[RULE_REFUSED],
-	       count[RULE_DISABLED], ruleset_hash(rs));
+	printf("%zu rule%s: %zu loaded, %zu degraded, %zu refused, %zu disabled; set %s\n",
+	       ruleset_count(rs), ruleset_count(rs) == 1 ? "" : "s", count[RULE_LOADED],
+	       count[RULE_DEGRADED], count[RULE_REFUSED], count[RULE_DISABLED], ruleset_hash(rs));
 }
 
 /* ---- explain ---- */
@@ -153,7 +153,8 @@ static int test_files(const struct ruleset *rs, const struct option_list *fixtur
 	for (size_t i = 0; i < fixtures->n; i++)
 		if (test_file(rs, fixtures->v[i], &events, &failed) < 0)
 			return 1;
-	printf("%zu events, %zu as expected, %zu not\n", events, events - failed, failed);
+	printf("%zu event%s, %zu as expected, %zu not\n", events, events == 1 ? "" : "s",
+	       events - failed, failed);
 	return failed > 0;
 }
 

@@ -4,11 +4,15 @@
  * not always show the same inode. */
 #include <string.h>
 
+#include "userspace/base/auto.h"
 #include "userspace/enrich/sandbox.h"
 #include "userspace/event/path.h"
 
+#define COMM_LEN 16
+
 struct file {
 	struct lru_node node;
+	char by[COMM_LEN]; /* task name of who wrote it last */
 };
 
 void files_init(struct sandbox *s, size_t max)
@@ -16,19 +20,26 @@ void files_init(struct sandbox *s, size_t max)
 	lru_init(&s->files, sizeof(struct file), max, NULL, NULL);
 }
 
-static bool known(struct sandbox *s, const struct lru_key *key)
+static struct file *known(struct sandbox *s, const struct lru_key *key)
 {
 	struct lru_node *node = lru_find(&s->files, key);
 
 	if (node)
 		lru_touch(&s->files, node);
-	return node;
+	return (struct file *)node;
 }
 
-static void remember(struct sandbox *s, const struct lru_key *key)
+static void remember(struct sandbox *s, const struct lru_key *key, struct str by)
 {
-	if (!known(s, key))
-		lru_add(&s->files, key); /* out of memory: one mark less, nothing else breaks */
+	struct file *f = known(s, key);
+
+	if (!f)
+		f = (struct file *)lru_add(&s->files, key);
+	if (!f)
+		return; /* out of memory: one mark less, nothing else breaks */
+	memset(f->by, 0, sizeof(f->by));
+	if (by.n)
+		memcpy(f->by, by.p, MIN(by.n, sizeof(f->by) - 1));
 }
 
 static void forget(struct sandbox *s, const struct lru_key *key)
@@ -66,12 +77,13 @@ static bool path_key(struct sandbox *s, struct str path, struct lru_key *ret)
 
 static void written(struct sandbox *s, const struct event *ev)
 {
+	struct str by = event_str(ev, F_PROC_COMM);
 	struct lru_key key;
 
 	if (inode_key(s, ev, F_FILE_DEV, F_FILE_INO, &key))
-		remember(s, &key);
+		remember(s, &key, by);
 	if (path_key(s, event_str(ev, F_FILE_PATH), &key))
-		remember(s, &key);
+		remember(s, &key, by);
 }
 
 /* A new name for a file that may be one of ours; a rename takes the old name away. */
@@ -80,31 +92,53 @@ static void renamed(struct sandbox *s, const struct event *ev)
 	struct lru_key from, to, inode;
 	bool has_from = path_key(s, event_str(ev, F_FILE_OLD_PATH), &from);
 	bool has_to = path_key(s, event_str(ev, F_FILE_PATH), &to);
-	bool ours = (has_from && known(s, &from)) ||
-		    (inode_key(s, ev, F_FILE_DEV, F_FILE_INO, &inode) && known(s, &inode));
+	struct file *f = has_from ? known(s, &from) : NULL;
+	char by[COMM_LEN];
 
-	if (has_to && ours)
-		remember(s, &to);
+	if (!f && inode_key(s, ev, F_FILE_DEV, F_FILE_INO, &inode))
+		f = known(s, &inode);
+	if (f)
+		memcpy(by, f->by, sizeof(by)); /* adding may throw it out */
+	if (has_to && f)
+		remember(s, &to, str_from(by));
 	else if (has_to && ev->kind == WIRE_FILE_RENAME)
 		forget(s, &to); /* replaced by a file that was not written here */
 	if (has_from && ev->kind == WIRE_FILE_RENAME)
 		forget(s, &from);
 }
 
-static bool was_written(struct sandbox *s, const struct event *ev)
+static struct file *was_written(struct sandbox *s, const struct event *ev)
 {
 	struct str script = event_str(ev, F_PROC_SCRIPT);
+	struct file *f = NULL;
 	struct lru_key key;
 
-	if (inode_key(s, ev, F_PROC_EXE_DEV, F_PROC_EXE_INO, &key) && known(s, &key))
-		return true;
-	if (path_key(s, event_str(ev, F_PROC_EXE), &key) && known(s, &key))
-		return true;
-	if (!script.n)
-		return false;
+	if (inode_key(s, ev, F_PROC_EXE_DEV, F_PROC_EXE_INO, &key))
+		f = known(s, &key);
+	if (!f && path_key(s, event_str(ev, F_PROC_EXE), &key))
+		f = known(s, &key);
+	if (f || !script.n)
+		return f;
 	if (!path_is_clean(script))
 		script = path_join(ev->arena, event_str(ev, F_PROC_CWD), script);
-	return path_key(s, script, &key) && known(s, &key);
+	return path_key(s, script, &key) ? known(s, &key) : NULL;
+}
+
+static int mark_dropped(struct sandbox *s, struct event *ev)
+{
+	struct file *f = was_written(s, ev);
+	struct str by;
+
+	if (!f)
+		return 0;
+	event_set_bool(ev, F_PROC_DROPPED, true);
+	if (!f->by[0])
+		return 0;
+	by = arena_strndup(ev->arena, f->by, strlen(f->by));
+	if (!by.p)
+		return -ENOMEM;
+	event_set_str(ev, F_PROC_DROPPED_BY, by);
+	return 0;
 }
 
 int files_apply(struct sandbox *s, struct event *ev)
@@ -115,9 +149,7 @@ int files_apply(struct sandbox *s, struct event *ev)
 		return 0;
 	switch (ev->kind) {
 	case WIRE_EXEC:
-		if (was_written(s, ev))
-			event_set_bool(ev, F_PROC_DROPPED, true);
-		break;
+		return mark_dropped(s, ev);
 	case WIRE_FILE_OPEN:
 		if (event_u64(ev, F_FILE_WRITE))
 			written(s, ev);

@@ -105,6 +105,8 @@ enum field_type {
 	X(PROC_DELETED, "proc.deleted", FT_BOOL, FAM_PROC, "executable has no name left")          \
 	X(PROC_DROPPED, "proc.dropped", FT_BOOL, FAM_PROC,                                         \
 	  "executable was written in the sandbox or lies in an overlay's upper layer")                                                 \
+	X(PROC_DROPPED_BY, "proc.dropped_by", FT_STR, FAM_PROC,                                    \
+	  "task name of the program in the sandbox that wrote it")                                 \
 	X(PROC_SETUID, "proc.setuid", FT_BOOL, FAM_PROC, "exec raised privilege (secureexec)")     \
 	X(PROC_PEXE, "proc.pexe", FT_STR, FAM_SUBJECT, "executable of the parent")                 \
 	X(PROC_PCOMM, "proc.pcomm", FT_STR, FAM_SUBJECT, "task name of the parent")                \
@@ -119,6 +121,20 @@ enum field_type {
 	X(CHILD_NSPID, "child.nspid", FT_U64, FAM_PROC, "pid of the new process in the sandbox")   \
 	X(CHILD_START, "child.start", FT_U64, FAM_PROC, "start of the new process, ns since boot") \
 	X(CHILD_FLAGS, "child.flags", FT_HEX, FAM_PROC, "clone flags")                             \
+	X(PACKAGE_MANAGER, "package.manager", FT_STR, FAM_PROC,                                    \
+	  "pip npm apt deb apk rpm cargo gem go conda pacman composer")                            \
+	X(PACKAGE_NAME, "package.name", FT_STR, FAM_PROC, "package as asked for or found")         \
+	X(PACKAGE_VERSION, "package.version", FT_STR, FAM_PROC,                                    \
+	  "version as asked for (may be a range) or found")                                        \
+	X(PACKAGE_REGISTRY, "package.registry", FT_STR, FAM_PROC,                                  \
+	  "registry that the command line names instead of the usual one")                         \
+	X(PACKAGE_URL, "package.url", FT_STR, FAM_PROC,                                            \
+	  "installed from this URL or path, not by name from a registry")                          \
+	X(PACKAGE_HASH, "package.hash", FT_STR, FAM_PROC, "hash that the command line asks for")   \
+	X(PACKAGE_MORE, "package.more", FT_U64, FAM_PROC,                                          \
+	  "packages of the same command line that are not told: there were too many")              \
+	X(PACKAGE_FROM, "package.from", FT_STR, FAM_PROC,                                          \
+	  "command: asked for; files: seen to be written")                                         \
 	X(EXIT_CODE, "exit.code", FT_U64, FAM_PROC | FAM_SESSION, "exit code")                     \
 	X(EXIT_SIGNAL, "exit.signal", FT_STR, FAM_PROC | FAM_SESSION, "signal that ended it")      \
 	X(EXIT_CORE, "exit.core", FT_BOOL, FAM_PROC, "core was dumped")                            \

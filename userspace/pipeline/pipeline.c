@@ -189,6 +189,30 @@ static void judge(struct pipeline *p, struct session *s, struct event *ev)
 	p->alerted |= s->alerted;
 }
 
+/* Installs that the event tells of: events of their own, behind it. */
+static void tell_packages(struct pipeline *p, struct session *s, const struct event *from)
+{
+	struct packages found;
+
+	packages_find(&found, &s->packages, from);
+	for (size_t i = 0; i < found.n; i++) {
+		struct event *ev = arena_alloc(&p->arena, sizeof(*ev));
+
+		if (!ev) {
+			session_lose(s, found.n - i, event_u64(from, F_MONO),
+				     event_u64(from, F_MONO));
+			return;
+		}
+		event_init(ev, WIRE_PACKAGE_INSTALL, &p->arena);
+		verdict_copy_evidence(ev, from);
+		event_set_strz(ev, F_VANTAGE, "agent");
+		package_event(ev, &found.v[i]);
+		if (found.more && i + 1 == found.n)
+			event_set_u64(ev, F_PACKAGE_MORE, found.more);
+		judge(p, s, ev);
+	}
+}
+
 struct untold {
 	struct pipeline *p;
 	struct session *s;
@@ -244,6 +268,7 @@ static int process(struct pipeline *p, const void *rec, size_t len)
 	else if (ev->kind == WIRE_SESSION_STOP)
 		tell_untold(p, s);
 	judge(p, s, ev);
+	tell_packages(p, s, ev);
 	return 0;
 }
 

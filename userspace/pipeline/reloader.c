@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -69,7 +70,7 @@ static void watch(struct reloader *r, const char *path)
 
 	if (strlen(path) >= sizeof(text) || stat(path, &st) < 0)
 		return;
-	strcpy(text, path);
+	snprintf(text, sizeof(text), "%s", path);
 	dir = S_ISDIR(st.st_mode) ? text : dirname(text);
 	if (inotify_add_watch(r->inotify_fd, dir, WATCHED | IN_ONLYDIR) < 0)
 		log_warn(

@@ -16,6 +16,11 @@ struct entry {
 	uint32_t name_n, text_n;
 };
 
+static bool is_library(const char *pack)
+{
+	return !strcmp(pack, RULE_PACK_MACROS);
+}
+
 static int add_text(struct buf *out, struct str name, struct str text, struct err *err)
 {
 	const struct entry e = { (uint32_t)name.n, (uint32_t)text.n };
@@ -85,8 +90,13 @@ int rule_texts_read(struct buf *out, const struct rule_files *files, struct err 
 	int r = 0;
 
 	buf_reset(out);
+	/* First what rules may build on. */
+	for (size_t i = 0; r == 0 && i < rule_packs_n; i++)
+		if (is_library(rule_packs[i].name))
+			r = add_text(out, str_from(rule_packs[i].name), rule_packs[i].text, err);
 	for (size_t i = 0; r == 0 && files->builtin && i < rule_packs_n; i++)
-		r = add_text(out, str_from(rule_packs[i].name), rule_packs[i].text, err);
+		if (!is_library(rule_packs[i].name))
+			r = add_text(out, str_from(rule_packs[i].name), rule_packs[i].text, err);
 	for (size_t i = 0; r == 0 && i < files->n; i++) {
 		struct stat st;
 
@@ -113,7 +123,8 @@ static int add_entry(struct ruleset *rs, struct str *texts, struct err *err)
 	name[e.name_n] = 0;
 	text = (struct str){ texts->p + sizeof(e) + e.name_n, e.text_n };
 	*texts = (struct str){ text.p + text.n, texts->n - sizeof(e) - e.name_n - e.text_n };
-	return ruleset_add_text(rs, name, text, err);
+	return is_library(name) ? ruleset_add_library(rs, name, text, err)
+				: ruleset_add_text(rs, name, text, err);
 }
 
 int rule_texts_compile(struct ruleset **ret, struct str texts, unsigned actions, rule_diag_fn fn,

@@ -5,6 +5,7 @@
 
 #include "rules/rule.h"
 #include "userspace/base/ulid.h"
+#include "userspace/enrich/packages.h"
 #include "userspace/pipeline/pipeline.h"
 
 /* Events that the journal could not take, waiting to be told as one gap. */
@@ -28,6 +29,7 @@ struct session {
 	uint64_t seq; /* last one given */
 	struct session_stats stats;
 	struct session_lost lost;
+	struct packages_seen packages;
 	bool alerted;		    /* since the last commit */
 	struct rule_memory *memory; /* of rules that count or order events; NULL without rules */
 };

@@ -34,8 +34,7 @@ void verdict_act(struct session *s, const struct event *ev, const struct rule_ma
 	snprintf(s->stats.action, sizeof(s->stats.action), "kill");
 }
 
-/* Slots of the trigger that stand in its alert as evidence: all but what names the event itself. */
-static void copy_evidence(struct event *to, const struct event *from)
+void verdict_copy_evidence(struct event *to, const struct event *from)
 {
 	static const enum field_id own[] = { F_V,	   F_ID,      F_SEQ,
 					     F_KIND,	   F_VANTAGE, F_PROC_ANCESTORS,
@@ -84,7 +83,7 @@ static void emit_alert(struct session *s, const struct event *trigger, const str
 		return;
 	}
 	event_init(ev, WIRE_RULE_ALERT, trigger->arena);
-	copy_evidence(ev, trigger);
+	verdict_copy_evidence(ev, trigger);
 	event_set_strz(ev, F_VANTAGE, "agent");
 	fill_rule(ev, trigger, r, ruleset_hash);
 	if (held)
@@ -108,7 +107,7 @@ static void emit_action(struct session *s, const struct event *trigger, const st
 		return;
 	}
 	event_init(ev, WIRE_ACTION, trigger->arena);
-	copy_evidence(ev, trigger);
+	verdict_copy_evidence(ev, trigger);
 	session_fill(s, ev, v->report.done_ns);
 	fill_rule(ev, trigger, v->rule, ruleset_hash);
 	event_set_strz(ev, F_ACTION_TYPE, "kill");

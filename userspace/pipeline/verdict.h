@@ -19,4 +19,7 @@ void verdict_act(struct session *s, const struct event *ev, const struct rule_ma
 void verdict_emit(struct session *s, const struct event *ev, const struct rule_matches *m,
 		  const struct verdict *v, const char *ruleset_hash, struct buf *json);
 
+/* Slots of the trigger that stand in an event about it as evidence: all but what names the trigger itself. */
+void verdict_copy_evidence(struct event *to, const struct event *from);
+
 #endif

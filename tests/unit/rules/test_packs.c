@@ -5,6 +5,11 @@
 #include <fcntl.h>
 #include "userspace/base/fd.h"
 
+static bool is_library(size_t pack)
+{
+	return !strcmp(rule_packs[pack].name, RULE_PACK_MACROS);
+}
+
 static struct ruleset *load_packs(void)
 {
 	struct ruleset *rs = NULL;
@@ -13,7 +18,8 @@ static struct ruleset *load_packs(void)
 	assert_int_equal(ruleset_new(&rs, hear, &said), 0);
 	ruleset_allow_state(rs);
 	for (size_t i = 0; i < rule_packs_n; i++)
-		assert_int_equal(ruleset_add_text(rs, rule_packs[i].name, rule_packs[i].text, NULL),
+		assert_int_equal((is_library(i) ? ruleset_add_library : ruleset_add_text)(
+					 rs, rule_packs[i].name, rule_packs[i].text, NULL),
 				 0);
 	assert_int_equal(ruleset_compile(rs, NULL), 0);
 	if (said.n)
@@ -23,8 +29,8 @@ static struct ruleset *load_packs(void)
 
 static void packs_are_built_in(void **state)
 {
-	static const char *const names[] = { "agent",	"escape",  "files",
-					     "network", "process", "resources" };
+	static const char *const names[] = { "agent",	"escape",   "files",   "gvisor",   "macros",
+					     "network", "packages", "process", "resources" };
 	struct ruleset *rs = load_packs();
 
 	(void)state;
@@ -77,6 +83,8 @@ static void every_rule_fires_on_its_fixture_only(void **state)
 		size_t n = 0, events = 0;
 		int r;
 
+		if (is_library(i))
+			continue;
 		snprintf(path, sizeof(path), "tests/rules/packs/%s.events", rule_packs[i].name);
 		assert_int_equal(file_read_at(AT_FDCWD, path, 1 << 20, &text, &n), 0);
 		r = ruleset_test(rs, path, (struct str){ text, n }, tell, NULL, &events, &err);
@@ -98,6 +106,62 @@ static void every_rule_fires_on_its_fixture_only(void **state)
 		}
 	}
 	assert_int_equal(missing, 0);
+	ruleset_free(rs);
+}
+
+/* Each name of the library by itself, as a local file written for Falco uses it. */
+static void library_names_can_be_used(void **state)
+{
+	const char *text = NULL;
+	unsigned n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < rule_packs_n; i++)
+		if (is_library(i))
+			text = rule_packs[i].text.p;
+	assert_non_null(text);
+	for (const char *p = text; (p = strstr(p, "\n- macro: ")); n++) {
+		struct ruleset *rs = NULL;
+		struct said said = { .n = 0 };
+		char rule[256], name[64];
+
+		p += strlen("\n- macro: ");
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(p, "\n"), p);
+		/* always_true and the like may hold for all kinds: no matter here. */
+		snprintf(rule, sizeof(rule), RULE("r", "%s and kind = exec"), name);
+		assert_int_equal(ruleset_new(&rs, hear, &said), 0);
+		assert_int_equal(ruleset_add_library(rs, "lib", str_from(text), NULL), 0);
+		assert_int_equal(ruleset_add_text(rs, "t.yaml", str_from(rule), NULL), 0);
+		if (ruleset_compile(rs, NULL) < 0 || said.errors)
+			fail_msg("%s: %s", name, said.text);
+		if (strstr(said.text, "not used"))
+			fail_msg("%s: %s", name, said.text);
+		ruleset_free(rs);
+	}
+	assert_true(n > 35);
+}
+
+/* A file's own list stands where it is written, not where the library's did. */
+static void own_names_replace_those_of_the_library(void **state)
+{
+	static const char own[] =
+		"- list: more\n  items: [x]\n- list: shell_binaries\n  items: [more, y]\n"
+		"- macro: spawned_process\n  condition: kind = fork\n" RULE(
+			"r", "spawned_process and proc.comm in (shell_binaries)");
+	struct ruleset *rs = NULL;
+	struct said said = { .n = 0 };
+
+	(void)state;
+	assert_int_equal(ruleset_new(&rs, hear, &said), 0);
+	for (size_t i = 0; i < rule_packs_n; i++)
+		if (is_library(i))
+			ruleset_add_library(rs, "lib", rule_packs[i].text, NULL);
+	assert_int_equal(ruleset_add_text(rs, "t.yaml", str_from(own), NULL), 0);
+	assert_int_equal(ruleset_compile(rs, NULL), 0);
+	assert_string_equal(said.text, "");
+	assert_string_equal(fires(rs, "fork; proc.comm=x"), "r");
+	assert_string_equal(fires(rs, "fork; proc.comm=bash"), "");
+	assert_string_equal(fires(rs, "exec; proc.comm=x"), "");
 	ruleset_free(rs);
 }
 
@@ -254,6 +318,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packs_are_built_in),
 		cmocka_unit_test(every_rule_fires_on_its_fixture_only),
+		cmocka_unit_test(library_names_can_be_used),
+		cmocka_unit_test(own_names_replace_those_of_the_library),
 		cmocka_unit_test(kernel_kills_what_is_proven),
 		cmocka_unit_test(only_whole_kill_rules_are_pushed),
 		cmocka_unit_test(actions_nobody_can_do_are_errors),
