@@ -173,6 +173,45 @@ class Sessions(TestCase):
         self.assertCode(self.warder("sessions", "prune", "--older", "1ns"), 125)
         self.assertEqual(os.listdir(self.bundle(a)), ["letter"])
 
+    def test_what_a_record_states_of_itself(self):
+        a = self.ran("unshare", "-m", "true")
+        with open(os.path.join(self.bundle(a), "manifest.json")) as f:
+            said = json.load(f)["summary"]
+        start = json.loads(self.words("events", "-f", "kind = session.start", a))
+        self.assertEqual((said["backend"], said["tier"], said["policy"], said["rules"]),
+                         ("ns", start["run"]["tier"], start["run"]["policy"], [start["rule"]["set"]]))
+        self.assertEqual((said["degraded"], said["gaps"], said["lost"]), (start.get("degraded", []), [], 0))
+        self.assertEqual(sum(said["by_kind"].values()), said["events"])
+        self.assertIn(said["clock"]["synced"], (True, False))
+        with open("/sys/devices/system/clocksource/clocksource0/current_clocksource") as f:
+            self.assertEqual(said["clock"]["source"], f.read().strip())
+
+    def test_evidence(self):
+        self.words("keys", "init")
+        key = self.path("host.pub", self.words("keys", "public"))
+        a = self.ran("true")
+
+        def states(*options, code=1):
+            told = json.loads(self.words("evidence", "--json", *options, a, code=code))
+            self.assertEqual(len(told["requirements"]), 16)
+            for r in told["requirements"]:
+                order = ("shown", "partly", "missing")
+                self.assertEqual(r["state"], max((told["proofs"][p]["state"] for p in r["proofs"]), key=order.index))
+            return {k: v["state"] for k, v in told["proofs"].items()}
+
+        first = states()
+        self.assertEqual((first["intact"], first["reviewed"], first["retained"], first["watched"]),
+                         ("partly", "missing", "shown", "shown"))
+        self.words("review", a, "--verdict", "approved", "--note", "fine")
+        signed = states("--key", key, code=0 if first["time"] == "shown" and first["complete"] == "shown" else 1)
+        self.assertEqual((signed["intact"], signed["reviewed"]), ("shown", "shown"))
+        for framework in ("PCI DSS", "SOC 2", "ISO 27001", "HIPAA", "EU AI Act"):
+            self.assertIn(framework, self.words("evidence", a, code=1))
+        with open(os.path.join(self.bundle(a), "events.0001.seg"), "r+b") as f:
+            f.seek(70)
+            f.write(b"\xff")
+        self.assertEqual(states()["intact"], "missing")
+
     def test_diff(self):
         a = self.ran("sh", "-c", "echo > one; cat one >/dev/null")
         b = self.ran("sh", "-c", "echo > two; cat two >/dev/null; ls >/dev/null")

@@ -13,6 +13,7 @@ const struct command commands[] = {
 	{ "sessions", "list, search, keep and delete recorded sessions", cmd_sessions },
 	{ "diff", "what one session did that another did not", cmd_diff },
 	{ "review", "sign a verdict on a session into the host log", cmd_review },
+	{ "evidence", "what a record proves, and which requirement asks for it", cmd_evidence },
 	{ "export", "send a session's events to a sink, from where it left off", cmd_export },
 	{ "keys", "the host's key that signs records", cmd_keys },
 	{ "sink", "test a sink, list the configured ones", cmd_sink },

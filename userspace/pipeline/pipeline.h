@@ -15,6 +15,7 @@
 struct pipeline;
 struct session;
 struct enrich_place;
+struct clock_state;
 
 struct session_options {
 	uint32_t sandbox_id;
@@ -34,6 +35,7 @@ struct session_options {
 	const char *const *watch;
 	size_t watch_n;
 	int64_t real_offset_ns;
+	const struct clock_state *clock; /* may be NULL: unknown */
 	struct action_target target; /* borrowed descriptors */
 	struct journal *journal;     /* borrowed; NULL = events are judged but not kept */
 };

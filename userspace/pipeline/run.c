@@ -24,6 +24,7 @@
 #include "userspace/pipeline/relay.h"
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
+#include "userspace/pipeline/statement.h"
 #include "userspace/pipeline/trail.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
@@ -330,6 +331,7 @@ static int start_engine(struct run *run, struct err *err)
 {
 	const struct sandbox_spec *spec = &run->spec;
 	struct run_result *res = run->result;
+	struct clock_state clock;
 	struct engine_options eo = {
 		.capture = run->capture,
 		.rules = run->opt->rules,
@@ -355,6 +357,7 @@ static int start_engine(struct run *run, struct err *err)
 				.tier = capture_tier(run->capture),
 				.backend = spec->backend,
 				.policy = sandbox_plan_hash(run->plan),
+				.clock = &clock,
 				.memory_limit = spec->limits.memory,
 				.pids_limit = spec->limits.pids,
 				.resolvers = run->resolvers,
@@ -386,6 +389,7 @@ static int start_engine(struct run *run, struct err *err)
 			},
 	};
 
+	clock_state_read(&clock);
 	memcpy(eo.host_key, run->host_key, sizeof(eo.host_key));
 	return engine_start(&run->engine, &run->engine_fd, &eo, err);
 }

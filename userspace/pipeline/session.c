@@ -24,6 +24,8 @@ struct session *session_new(const struct session_options *opt)
 	snprintf(s->backend, sizeof(s->backend), "%s", opt->backend ? opt->backend : "");
 	snprintf(s->policy, sizeof(s->policy), "%s", opt->policy ? opt->policy : "");
 	s->real_offset_ns = opt->real_offset_ns;
+	if (opt->clock)
+		s->clock = *opt->clock;
 	s->target = opt->target;
 	s->journal = opt->journal;
 	return s;
@@ -125,6 +127,7 @@ static int write_event(struct session *s, struct event *ev, struct buf *json)
 		s->stats.gaps += event_u64(ev, F_GAP_COUNT);
 		s->stats.gap_events++;
 	}
+	statement_note(&s->statement, ev);
 	if (ev->kind == WIRE_LIMIT)
 		count_limit(s, event_str(ev, F_LIMIT_TYPE));
 	return 0;
@@ -203,6 +206,15 @@ void session_commit(struct session *s)
 		s->stats.journal_error = -r;
 }
 
+static void summary_text(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	if (*text)
+		json_strz(j, text);
+	else
+		json_null(j);
+}
+
 int session_summary(const struct session *s, struct buf *out)
 {
 	struct json j;
@@ -217,8 +229,16 @@ int session_summary(const struct session *s, struct buf *out)
 	json_u64(&j, s->stats.actions);
 	json_key(&j, "lost");
 	json_u64(&j, s->stats.gaps);
-	json_key(&j, "tier");
-	json_strz(&j, s->tier);
+	summary_text(&j, "backend", s->backend);
+	summary_text(&j, "tier", s->tier);
+	summary_text(&j, "policy", s->policy);
+	json_key(&j, "clock");
+	json_object_begin(&j);
+	summary_text(&j, "source", s->clock.source);
+	json_key(&j, "synced");
+	json_bool(&j, s->clock.is_synced);
+	json_object_end(&j);
+	statement_json(&s->statement, &j);
 	json_key(&j, "by_kind");
 	json_object_begin(&j);
 	for (size_t i = 0; i < event_kinds_n && i < ARRAY_SIZE(s->stats.by_kind); i++) {

@@ -7,6 +7,7 @@
 #include "userspace/base/ulid.h"
 #include "userspace/enrich/packages.h"
 #include "userspace/pipeline/pipeline.h"
+#include "userspace/pipeline/statement.h"
 
 /* Events that the journal could not take, waiting to be told as one gap. */
 struct session_lost {
@@ -28,6 +29,8 @@ struct session {
 	struct journal *journal;
 	uint64_t seq; /* last one given */
 	struct session_stats stats;
+	struct statement statement;
+	struct clock_state clock;
 	struct session_lost lost;
 	struct packages_seen packages;
 	bool alerted;		    /* since the last commit */

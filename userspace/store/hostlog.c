@@ -19,6 +19,7 @@
 #include "userspace/store/hostlog_line.h"
 
 #define LOGIN_NONE UINT32_MAX
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@"
 
 /* ---- who ---- */
 
@@ -43,7 +44,7 @@ static void who_am_i(struct buf *out)
 	if (file_read_at(AT_FDCWD, "/proc/self/loginuid", 64, &text, &n) == 0 &&
 	    strtoul(text, NULL, 10) != LOGIN_NONE)
 		add_user(out, "login", (uint32_t)strtoul(text, NULL, 10));
-	if (getuid() == 0 && sudo && *sudo)
+	if (getuid() == 0 && sudo && *sudo && strspn(sudo, NAME_CHARS) == strlen(sudo))
 		buf_printf(out, " sudo=%.64s", sudo);
 }
 
