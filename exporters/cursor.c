@@ -14,6 +14,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
+#include "userspace/base/ulid.h"
 
 #define CURSOR_MAGIC	"warder-cursor 2"
 #define CURSOR_SUFFIX	".cursor"
@@ -105,6 +106,92 @@ int cursor_load(int dirfd, const char *session, const char *sink, uint64_t *ret_
 	return load(dirfd, session, sink, ret_seq, &required);
 }
 
+static int open_files(DIR **ret, int dirfd)
+{
+	int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	*ret = copy < 0 ? NULL : fdopendir(copy);
+	if (*ret)
+		return 0;
+	r = -errno;
+	if (copy >= 0)
+		close(copy);
+	return r;
+}
+
+static bool is_ours(const char *file)
+{
+	return str_ends(str_from(file), STR(CURSOR_SUFFIX)) ||
+	       str_ends(str_from(file), STR(".dlq.jsonl"));
+}
+
+int cursor_forget(int dirfd, const char *session)
+{
+	auto_dir DIR *dir = NULL;
+	size_t len = strlen(session);
+	struct dirent *de;
+	int r = open_files(&dir, dirfd), n = 0;
+
+	if (r < 0)
+		return r;
+	while ((errno = 0, de = readdir(dir))) {
+		if (strncmp(de->d_name, session, len) || de->d_name[len] != '.' ||
+		    !is_ours(de->d_name))
+			continue;
+		if (unlinkat(dirfd, de->d_name, 0) < 0 && errno != ENOENT)
+			return -errno;
+		n++;
+	}
+	return errno ? -errno : n;
+}
+
+/* The newest of the session's files decides. */
+static bool touched_since(int dirfd, const char *session, time_t then)
+{
+	auto_dir DIR *dir = NULL;
+	size_t len = strlen(session);
+	struct dirent *de;
+	struct stat st;
+
+	if (open_files(&dir, dirfd) < 0)
+		return true;
+	while ((de = readdir(dir)))
+		if (!strncmp(de->d_name, session, len) &&
+		    fstatat(dirfd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_mtime >= then)
+			return true;
+	return false;
+}
+
+int cursor_sweep(int dirfd, uint64_t age_s, bool (*is_there)(void *arg, const char *session),
+		 void *arg)
+{
+	time_t now = (time_t)(clock_real_ns() / NSEC_PER_SEC);
+	time_t then = age_s < (uint64_t)now ? now - (time_t)age_s : 0;
+	auto_dir DIR *dir = NULL;
+	char session[ULID_LEN + 1];
+	struct dirent *de;
+	int r = open_files(&dir, dirfd), n = 0;
+
+	if (r < 0)
+		return r;
+	while ((errno = 0, de = readdir(dir))) {
+		if (strlen(de->d_name) <= ULID_LEN || de->d_name[ULID_LEN] != '.' ||
+		    !is_ours(de->d_name))
+			continue;
+		memcpy(session, de->d_name, ULID_LEN);
+		session[ULID_LEN] = 0;
+		if (!ulid_is_valid(session) || is_there(arg, session) ||
+		    touched_since(dirfd, session, then))
+			continue;
+		r = cursor_forget(dirfd, session);
+		if (r < 0)
+			return r;
+		n += r;
+	}
+	return errno ? -errno : n;
+}
+
 /* "<session>.<sink>.cursor" -> sink */
 static bool sink_of_file(const char *file, const char *session, char ret[CURSOR_SINK_MAX])
 {
@@ -123,19 +210,14 @@ static bool sink_of_file(const char *file, const char *session, char ret[CURSOR_
 
 int cursor_floor(int dirfd, const char *session, uint64_t *ret_seq, char *ret_sink)
 {
-	int copy = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_dir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
 	char sink[CURSOR_SINK_MAX], behind[CURSOR_SINK_MAX] = "";
 	uint64_t seq, floor = UINT64_MAX;
+	auto_dir DIR *dir = NULL;
 	struct dirent *de;
+	int got = open_files(&dir, dirfd);
 
-	if (!dir) {
-		int r = -errno;
-
-		if (copy >= 0)
-			close(copy);
-		return r;
-	}
+	if (got < 0)
+		return got;
 	while ((errno = 0, de = readdir(dir))) {
 		bool required;
 		int r;

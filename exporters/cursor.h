@@ -22,6 +22,13 @@ int cursor_store(int dirfd, const char *session, const char *sink, uint64_t seq,
 #define CURSOR_SINK_MAX 64
 int cursor_floor(int dirfd, const char *session, uint64_t *ret_seq, char *ret_sink);
 
+/* Deletes what sinks keep of a session that is no more, dead letters included. Returns how many files. */
+int cursor_forget(int dirfd, const char *session);
+/* The same for every session that `is_there` does not know and whose files were not touched for `age_s` seconds:
+ * sessions in directories of their own are not known, and may still be sent. */
+int cursor_sweep(int dirfd, uint64_t age_s, bool (*is_there)(void *arg, const char *session),
+		 void *arg);
+
 /* Append one line to `<session>.<sink>.dlq.jsonl`: {"seq","time","sink","why","record"}. `is_json`:
  * the record is embedded as it is, else as a string. -EFBIG past DEAD_LETTER_MAX. */
 int dead_letter_append(int dirfd, const char *session, const char *sink, uint64_t seq,

@@ -209,18 +209,29 @@ static bool offer(struct sink *s, uint64_t now, bool *ret_full, uint64_t *ret_at
 	return true;
 }
 
+/* Must the session be kept for this sink? A stream's numbers are not the journal's: once it took all there is, its
+ * cursor asks for nothing more. */
+static bool holds_session(const struct sink *s)
+{
+	return s->required && (!s->own_seq || !s->at_end || s->have_rec || s->cursor < s->passed);
+}
+
 void sink_store_cursor(struct sink *s, uint64_t now)
 {
+	bool required = holds_session(s);
 	int r;
 
-	if (s->cursor == s->stored || s->cursor_dirfd < 0 || s->from_start)
+	if ((s->cursor == s->stored && required == s->stored_required) || s->cursor_dirfd < 0 ||
+	    s->from_start)
 		return;
 	s->stored_at = now;
-	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor, s->required);
-	if (r < 0)
+	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor, required);
+	if (r < 0) {
 		note_errno(s, "cursor file", r);
-	else
-		s->stored = s->cursor;
+		return;
+	}
+	s->stored = s->cursor;
+	s->stored_required = required;
 }
 
 bool sink_turn(struct sink *s, uint64_t now, bool hurry, uint64_t *ret_deadline)
@@ -308,7 +319,7 @@ static int set_required(struct sink *s, const struct exporter_config *cfg, struc
 
 	if (strcmp(v, "yes") && strcmp(v, "no"))
 		return err_set(err, EINVAL, "property 'required': '%s' is not yes or no", v);
-	s->required = !strcmp(v, "yes");
+	s->required = s->stored_required = !strcmp(v, "yes");
 	if (!s->required || s->cursor_dirfd < 0 || s->from_start)
 		return 0;
 	r = cursor_store(s->cursor_dirfd, s->session, s->name, s->cursor, true);

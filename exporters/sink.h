@@ -32,6 +32,7 @@ struct sink {
 	bool from_start; /* its cursor is neither read nor written */
 	struct gate gate;
 	bool required;
+	bool stored_required;
 	bool own_seq;
 
 	struct export_record rec; /* read, not taken yet */

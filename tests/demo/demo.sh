@@ -23,6 +23,7 @@ for tool in jq kcat python3; do
 done
 
 work=$(mktemp -d -t warder-demo.XXXXXX)
+export WARDER_STATE=$work/state # nothing of the demo stays, and the host's log does not tell of it
 helpers=() # pids of what we started
 cleanup() {
 	for pid in "${helpers[@]}"; do

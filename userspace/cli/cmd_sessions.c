@@ -24,7 +24,7 @@ DEFINE_AUTO(session_holds, session_holds_free)
 struct sessions_args {
 	const char *since, *until, *tenant, *name, *rule, *exe, *path, *dst, *reason, *state, *why;
 	uint64_t limit, older, max_bytes;
-	bool json, dry_run, all, help;
+	bool json, dry_run, sent, unsent, all, help;
 };
 
 #define AT(member) offsetof(struct sessions_args, member)
@@ -49,6 +49,10 @@ static const struct option_def OPTIONS[] = {
 	{ "older", 0, OPT_DURATION, AT(older), "TIME", "prune: those that ended longer ago: 90d" },
 	{ "max-bytes", 0, OPT_SIZE, AT(max_bytes), "SIZE",
 	  "prune: the oldest, until all records together are no larger" },
+	{ "sent", 0, OPT_FLAG, AT(sent), NULL,
+	  "prune: those that all sinks with required=yes have taken whole, if any has to" },
+	{ "unsent", 0, OPT_FLAG, AT(unsent), NULL,
+	  "prune: also what a required sink has not taken (else it stays)" },
 	{ "dry-run", 0, OPT_FLAG, AT(dry_run), NULL, "prune: only say what would go" },
 	{ "why", 0, OPT_STR, AT(why), "TEXT", "hold, release: the reason, kept in the host log" },
 	{ "json", 0, OPT_FLAG, AT(json), NULL, "one JSON object a line" },
@@ -64,7 +68,7 @@ static const char PURPOSE[] =
 	"  log               the host log: what was recorded, read, reviewed, held, deleted\n"
 	"  hold SESSION      keep it, whatever prune is told (needs --why)\n"
 	"  release SESSION   end that (needs --why)\n"
-	"  prune             delete records by --older or --max-bytes\n"
+	"  prune             delete records by --older, --max-bytes or --sent, and what sinks kept of them\n"
 	"  reindex           make the catalogue again from the records\n\n"
 	"GLOB: the whole value, with * and ?. Exit code: 0 done, 125 error.";
 
@@ -390,12 +394,12 @@ static int reindex(struct err *err)
 static int with_catalog(const char *action, const struct sessions_args *a, const char *word,
 			struct err *err)
 {
-	const struct prune_options po = { a->older, a->max_bytes, a->dry_run };
+	const struct prune_options po = { a->older, a->max_bytes, a->sent, a->unsent, a->dry_run };
 	AUTO(catalog) struct catalog *c = NULL;
 	int r = 0;
 
-	if (!strcmp(action, "prune") && !a->older && !a->max_bytes)
-		return err_set(err, EINVAL, "prune needs --older or --max-bytes");
+	if (!strcmp(action, "prune") && !a->older && !a->max_bytes && !a->sent)
+		return err_set(err, EINVAL, "prune needs --older, --max-bytes or --sent");
 	if (!strcmp(action, "reindex"))
 		r = reindex(err);
 	if (r == 0)

@@ -24,11 +24,16 @@ void session_holds_free(struct session_holds *h);
 struct prune_options {
 	uint64_t older_ns;  /* started longer ago than this; 0 = no matter */
 	uint64_t max_bytes; /* the oldest go until the rest is no more than this; 0 = no matter */
+	bool sent;	    /* those that every required sink took whole, at least one */
+	bool unsent;	    /* and those of which a required sink has not taken all */
 	bool dry_run;
 };
 
-/* Delete sealed bundles that nobody holds; each is written to the host log before it goes. Prints what it
- * does. */
+#define PRUNE_CURSORS_NS \
+	(30ull * 24 * 3600 * 1000000000) /* of sessions that are gone; without older_ns */
+
+/* Delete sealed bundles that nobody holds and that no required sink waits for, and what sinks keep of them; each is
+ * written to the host log before it goes. Prints what it does. */
 int sessions_prune(struct catalog *c, const struct prune_options *opt, struct err *err);
 
 #endif

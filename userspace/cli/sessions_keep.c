@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporters/cursor.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/buf.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 #include "userspace/cli/sessions.h"
+#include "userspace/pipeline/run.h"
 #include "userspace/pipeline/trail.h"
 #include "userspace/store/hostlog.h"
 
@@ -104,8 +106,8 @@ void session_holds_free(struct session_holds *h)
 struct prune {
 	const struct prune_options *opt;
 	struct session_holds *holds;
-	int sessions_fd;
-	uint64_t now, kept_bytes, deleted, freed, held;
+	int sessions_fd, cursors_fd; /* the latter -1: no sink ever kept one */
+	uint64_t now, kept_bytes, deleted, freed, held, unsent;
 	struct err *err;
 };
 
@@ -154,6 +156,51 @@ static int tell_prune(const struct catalog_row *row, const char *why, struct err
 	return trail_add("prune", row->id, (struct str){ data.p, data.n }, err);
 }
 
+enum sent { SENT_NOT_REQUIRED, SENT_BEHIND, SENT_ALL };
+
+/* How far the sinks have come that the session must be kept for. Unreadable is not sent. */
+static enum sent how_sent(const struct prune *p, const struct catalog_row *row,
+			  char sink[CURSOR_SINK_MAX])
+{
+	uint64_t floor;
+
+	*sink = 0;
+	if (p->cursors_fd < 0)
+		return SENT_NOT_REQUIRED;
+	if (cursor_floor(p->cursors_fd, row->id, &floor, sink) < 0)
+		return SENT_BEHIND;
+	if (floor == UINT64_MAX)
+		return SENT_NOT_REQUIRED;
+	return floor < row->records ? SENT_BEHIND : SENT_ALL;
+}
+
+/* May it go? Says why not, where a person has to know. */
+static bool may_go(struct prune *p, const struct catalog_row *row, enum sent sent, const char *sink)
+{
+	if (session_is_held(p->holds, row->id)) {
+		p->held++;
+		return false;
+	}
+	if (sent == SENT_BEHIND && !p->opt->unsent) {
+		p->unsent++;
+		printf("keeping %s: sink '%s' has not taken all of it\n", row->id, sink);
+		return false;
+	}
+	return true;
+}
+
+static int remove_session(struct prune *p, const struct catalog_row *row, const char *why)
+{
+	int r = tell_prune(row, why, p->err);
+
+	if (r == 0)
+		r = remove_bundle(p->sessions_fd, row->id, p->err);
+	if (r < 0 || p->cursors_fd < 0)
+		return r;
+	r = cursor_forget(p->cursors_fd, row->id);
+	return r < 0 ? err_set(p->err, r, "session %s: its cursors: %m", row->id) : 0;
+}
+
 /* Newest first, so what is kept is known when an older one is looked at. */
 static int prune_row(void *arg, const struct catalog_row *row)
 {
@@ -161,46 +208,72 @@ static int prune_row(void *arg, const struct catalog_row *row)
 	uint64_t last = MAX(row->ended_ns, row->started_ns);
 	bool old = p->opt->older_ns && p->now - MIN(last, p->now) > p->opt->older_ns;
 	bool over = p->opt->max_bytes && p->kept_bytes + row->bytes > p->opt->max_bytes;
-	const char *why = old ? "age" : "bytes";
+	const char *why = old ? "age" : over ? "bytes" : "sent";
+	char sink[CURSOR_SINK_MAX];
+	enum sent sent = how_sent(p, row, sink);
+	bool wanted = old || over || (p->opt->sent && sent == SENT_ALL);
 	int r = 0;
 
-	if (strcmp(row->state, "open") == 0 || (!old && !over)) {
-		p->kept_bytes += row->bytes;
-		return 0;
-	}
-	if (session_is_held(p->holds, row->id)) {
-		p->held++;
+	if (strcmp(row->state, "open") == 0 || !wanted || !may_go(p, row, sent, sink)) {
 		p->kept_bytes += row->bytes;
 		return 0;
 	}
 	printf("%s %s (%s, %llu bytes)\n", p->opt->dry_run ? "would delete" : "deleting", row->id,
 	       why, (unsigned long long)row->bytes);
-	if (!p->opt->dry_run) {
-		r = tell_prune(row, why, p->err);
-		if (r == 0)
-			r = remove_bundle(p->sessions_fd, row->id, p->err);
-	}
+	if (!p->opt->dry_run)
+		r = remove_session(p, row, why);
 	p->deleted += r == 0;
 	p->freed += r == 0 ? row->bytes : 0;
 	return r;
+}
+
+static bool is_there(void *arg, const char *session)
+{
+	const struct prune *p = arg;
+
+	return faccessat(p->sessions_fd, session, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* What is left of sessions that were deleted some other way, or lay elsewhere. */
+static int sweep_cursors(struct prune *p)
+{
+	uint64_t age = p->opt->older_ns ? p->opt->older_ns : PRUNE_CURSORS_NS;
+	int r;
+
+	if (p->cursors_fd < 0 || p->opt->dry_run)
+		return 0;
+	r = cursor_sweep(p->cursors_fd, age / NSEC_PER_SEC, is_there, p);
+	if (r > 0)
+		printf("deleted %d files that sinks kept of sessions that are gone\n", r);
+	return r < 0 ? err_set(p->err, r, "cursors: %m") : 0;
 }
 
 int sessions_prune(struct catalog *c, const struct prune_options *opt, struct err *err)
 {
 	static const struct catalog_filter all;
 	struct prune p = { .opt = opt, .now = clock_real_ns(), .err = err };
-	auto_close int fd = -1;
+	auto_close int fd = -1, cursors = -1;
+	char path[4096];
 	int r = sessions_open_dir(&fd, err);
 
+	if ((size_t)snprintf(path, sizeof(path), "%s/cursors", state_dir()) >= sizeof(path))
+		return err_set(err, ENAMETOOLONG, "state directory: path too long");
+	cursors = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (cursors < 0 && errno != ENOENT)
+		return err_set(err, errno, "cursor directory '%s': %m", path);
 	p.sessions_fd = fd;
+	p.cursors_fd = cursors;
 	if (r == 0)
 		r = session_holds_read(&p.holds, err);
 	if (r == 0)
 		r = catalog_list(c, &all, prune_row, &p, err);
+	if (r == 0)
+		r = sweep_cursors(&p);
 	session_holds_free(p.holds);
 	if (r == 0)
-		printf("%llu session%s, %llu bytes %s; %llu held\n", (unsigned long long)p.deleted,
-		       p.deleted == 1 ? "" : "s", (unsigned long long)p.freed,
-		       opt->dry_run ? "would go" : "deleted", (unsigned long long)p.held);
+		printf("%llu session%s, %llu bytes %s; %llu held, %llu not sent yet\n",
+		       (unsigned long long)p.deleted, p.deleted == 1 ? "" : "s",
+		       (unsigned long long)p.freed, opt->dry_run ? "would go" : "deleted",
+		       (unsigned long long)p.held, (unsigned long long)p.unsent);
 	return r;
 }

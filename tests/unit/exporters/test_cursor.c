@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "exporters/cursor.h"
 #include "userspace/base/fd.h"
@@ -134,6 +136,72 @@ static void test_floor(void **state)
 	close(dir);
 }
 
+#define GONE  "01JFTESTCVRSXR000000000001"
+#define THERE "01JFTESTCVRSXR000000000002"
+#define YOUNG "01JFTESTCVRSXR000000000003"
+
+static bool exists(int dir, const char *name)
+{
+	return faccessat(dir, name, F_OK, 0) == 0;
+}
+
+static bool is_there(void *arg, const char *session)
+{
+	(void)arg;
+	return !strcmp(session, THERE);
+}
+
+static void age(int dir, const char *name, time_t seconds)
+{
+	struct timespec t[2] = { { .tv_sec = time(NULL) - seconds },
+				 { .tv_sec = time(NULL) - seconds } };
+
+	assert_int_equal(utimensat(dir, name, t, 0), 0);
+}
+
+static void test_forget(void **state)
+{
+	int dir = open(*state, O_DIRECTORY | O_CLOEXEC);
+
+	cursor_store(dir, "s", "a", 1, false);
+	cursor_store(dir, "s", "b.c", 1, true);
+	cursor_store(dir, "s2", "a", 1, true);
+	dead_letter_append(dir, "s", "a", 1, STR("{}"), true, "why");
+	file_replace_at(dir, "s.a.mine", "x", 1, 0600);
+	assert_int_equal(cursor_forget(dir, "s"), 3);
+	assert_false(exists(dir, "s.a.cursor"));
+	assert_false(exists(dir, "s.a.dlq.jsonl"));
+	assert_true(exists(dir, "s2.a.cursor"));
+	assert_true(exists(dir, "s.a.mine"));
+	assert_int_equal(cursor_forget(dir, "s"), 0);
+	close(dir);
+}
+
+/* Only of sessions that are gone, and only when the newest of its files is old. */
+static void test_sweep(void **state)
+{
+	int dir = open(*state, O_DIRECTORY | O_CLOEXEC);
+
+	cursor_store(dir, GONE, "a", 1, true);
+	dead_letter_append(dir, GONE, "a", 1, STR("{}"), true, "why");
+	cursor_store(dir, THERE, "a", 1, true);
+	cursor_store(dir, YOUNG, "a", 1, true);
+	cursor_store(dir, YOUNG, "b", 1, true);
+	cursor_store(dir, "notours", "a", 1, true);
+	age(dir, GONE ".a.cursor", 5000);
+	age(dir, THERE ".a.cursor", 5000);
+	age(dir, YOUNG ".a.cursor", 5000);
+	age(dir, "notours.a.cursor", 5000);
+	assert_int_equal(cursor_sweep(dir, 3600, is_there, NULL), 0); /* a young dead letter */
+	age(dir, GONE ".a.dlq.jsonl", 5000);
+	assert_int_equal(cursor_sweep(dir, 3600, is_there, NULL), 2);
+	assert_false(exists(dir, GONE ".a.cursor"));
+	assert_true(exists(dir, THERE ".a.cursor"));
+	assert_true(exists(dir, YOUNG ".a.cursor"));
+	assert_true(exists(dir, "notours.a.cursor"));
+	close(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +210,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names_stay_inside, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_dead_letter, make_dir, drop_dir),
 		cmocka_unit_test_setup_teardown(test_floor, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_forget, make_dir, drop_dir),
+		cmocka_unit_test_setup_teardown(test_sweep, make_dir, drop_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -385,9 +385,40 @@ static void test_required(void **state)
 	sink_close(&r->sink);
 }
 
+/* The numbers of a stream are its own: nothing can be compared with them, so a stream that has all asks for nothing
+ * any more. */
+static void test_required_stream(void **state)
+{
+	struct rig *r = *state;
+	char yes[] = "yes", behind[CURSOR_SINK_MAX];
+	uint64_t floor;
+
+	r->journal.n = 3;
+	r->peer->down = true;
+	open_with(r, "required", yes);
+	r->sink.own_seq = true;
+	run(r, 20);
+	sink_store_cursor(&r->sink, r->now);
+	assert_int_equal(cursor_floor(r->dirfd, "s", &floor, behind), 0);
+	assert_int_equal(floor, 0);
+	r->peer->down = false;
+	assert_true(run(r, 100));
+	sink_store_cursor(&r->sink, r->now);
+	assert_int_equal(cursor_floor(r->dirfd, "s", &floor, behind), 0);
+	assert_true(floor == UINT64_MAX);
+	r->journal.n = 5;
+	r->peer->down = true;
+	run(r, 20);
+	sink_store_cursor(&r->sink, r->now);
+	assert_int_equal(cursor_floor(r->dirfd, "s", &floor, behind), 0);
+	assert_int_equal(floor, 3);
+	sink_close(&r->sink);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_required_stream),
 		TEST(test_plain),
 		TEST(test_refused),
 		TEST(test_refused_waits_for_those_before),
