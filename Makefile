@@ -265,9 +265,10 @@ vm-shell: ## a shell under the first of KERNELS, in a VM that sees this machine'
 SOAK_SECONDS ?= 600
 SOAK_RATE    ?= 20000
 .PHONY: soak
-soak: all test-bins ## SOAK_SECONDS (600) of SOAK_RATE (20000) events/s into sinks that fail at random
+soak: all test-bins ## SOAK_SECONDS (600) of SOAK_RATE (20000) events/s into sinks that fail at random; as root 10,000 sandboxes
 	$(Q)SOAK_SECONDS=$(SOAK_SECONDS) SOAK_RATE=$(SOAK_RATE) $(PYTHON) tests/run.py --build $(BUILD) -v \
 		--timeout $$(( $(SOAK_SECONDS) * 2 + 600 )) export/soak
+	$(Q)MANY_SANDBOXES=10000 $(PYTHON) tests/run.py --build $(BUILD) -v --timeout 3000 root/many
 
 FUZZ_SECONDS ?= 20
 .PHONY: fuzz-bins

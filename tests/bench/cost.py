@@ -284,7 +284,11 @@ class Bpftrace(Agent):
         return shutil.which("bpftrace")
 
     def start(self):
-        self.spawn(["bpftrace", HERE + "/peers/audit.bt"], rb"Attaching")
+        argv = ["bpftrace", HERE + "/peers/audit.bt"]
+        if not os.path.exists("/sys/kernel/debug/tracing/events/syscalls"):
+            # Nobody mounted it; in a mount namespace of its own the host's mounts stay as they are.
+            argv = ["unshare", "--mount", "sh", "-c", 'mount -t debugfs none /sys/kernel/debug && exec "$@"', "sh", *argv]
+        self.spawn(argv, rb"Attaching")
         time.sleep(2.5)
 
     def seen(self, load):
@@ -303,7 +307,8 @@ class Falco(Agent):
 
     @classmethod
     def there(cls):
-        return cls.binary()
+        path = cls.binary()
+        return path and os.access(path, os.X_OK)
 
     def start(self):
         config = os.environ.get("FALCO_CONFIG")
