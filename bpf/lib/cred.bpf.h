@@ -11,20 +11,27 @@
 
 #define CAP_SETUID_BIT 7
 
+/* 1 when `v` is not 0, of 32 bits, without a branch: the verifier follows each combination of those, which
+ * made the two functions below the most of what it looked at. */
+static __always_inline __u64 not_zero(__u64 v)
+{
+	barrier_var(v); /* or clang makes a branch of it */
+	return -v >> 63;
+}
+
 /* The three ids and both sets that count; on no stack, callers share 512 bytes. */
 static __always_inline __u32 cred_gained(struct task_state *st, __u64 caps, const __u32 *uids)
 {
-	__u32 gain = 0;
+	__u64 more = caps & ~st->caps, may_set = st->caps >> CAP_SETUID_BIT & 1, other, is_user;
+	__u32 gain = not_zero(more >> 32 | (__u32)more) * GAIN_CAPS;
 	int i;
 
-	if (caps & ~st->caps)
-		gain |= GAIN_CAPS;
 #pragma unroll
 	for (i = 0; i < 3; i++) {
-		if (uids[i] == st->uids[0] || uids[i] == st->uids[1] || uids[i] == st->uids[2] ||
-		    st->caps >> CAP_SETUID_BIT & 1)
-			continue;
-		gain |= uids[i] ? GAIN_UID : GAIN_ROOT;
+		other = not_zero(uids[i] ^ st->uids[0]) & not_zero(uids[i] ^ st->uids[1]) &
+			not_zero(uids[i] ^ st->uids[2]) & ~may_set;
+		is_user = not_zero(uids[i]);
+		gain |= other * (is_user * GAIN_UID + (1 - is_user) * GAIN_ROOT);
 	}
 	return gain;
 }
@@ -72,6 +79,7 @@ GLOBAL int place_compare(struct task_state *st)
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct nsproxy *p = BPF_CORE_READ(t, nsproxy);
 	__u32 now[NS_KINDS] = {}, was = 0, is = 0, changed = 0;
+	__u64 differs, first, any = 0;
 	bool known, other;
 	__u64 root, ino;
 
@@ -85,13 +93,15 @@ GLOBAL int place_compare(struct task_state *st)
 	now[NS_NET] = BPF_CORE_READ(p, net_ns, ns.inum);
 	now[NS_TIME] = BPF_CORE_READ(p, time_ns, ns.inum);
 	known = st->nsproxy != 0;
+	/* What changed; was and is: of the first */
 #define NS_COMPARE(name, flag)                                             \
-	if (NS_##name != NS_USER && st->ns[NS_##name] != now[NS_##name]) { \
-		if (!changed) {                                            \
-			was = st->ns[NS_##name];                           \
-			is = now[NS_##name];                               \
-		}                                                          \
-		changed |= flag;                                           \
+	if (NS_##name != NS_USER) {                                        \
+		differs = not_zero(st->ns[NS_##name] ^ now[NS_##name]);    \
+		first = differs & ~any;                                    \
+		was |= first * st->ns[NS_##name];                          \
+		is |= first * now[NS_##name];                              \
+		any |= differs;                                            \
+		changed |= differs * flag;                                 \
 		st->ns[NS_##name] = now[NS_##name];                        \
 	}
 	NS_LIST(NS_COMPARE)

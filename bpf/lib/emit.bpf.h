@@ -41,7 +41,7 @@ enum wake {
 };
 
 /* What of the urgent ring may be acted on. */
-static __always_inline enum wake wake_of(__u16 kind)
+static __always_inline enum wake wake_of(__u32 kind)
 {
 	if (kind == WIRE_FORK || kind == WIRE_EXIT || kind == WIRE_CHUNK)
 		return WAKE_QUIET;
@@ -50,10 +50,11 @@ static __always_inline enum wake wake_of(__u16 kind)
 
 /* Flags for the ring. The consumer says what it wants, then looks whether anything came, records on
  * their way included (cpu_counters.since), and only then sleeps: no wake-up is missed. */
-static __always_inline __u64 wake_flags(void *ring, enum wake wake, __u64 now)
+GLOBAL int wake_flags(__u32 ring, __u32 kind, bool act, __u64 now)
 {
-	__u32 key = 0, wants;
+	__u32 key = 0, wants, wake;
 	struct sleeper *sl = bpf_map_lookup_elem(&sleeper, &key);
+	__u64 used;
 
 	if (!sl)
 		return BPF_RB_FORCE_WAKEUP;
@@ -61,10 +62,16 @@ static __always_inline __u64 wake_flags(void *ring, enum wake wake, __u64 now)
 	if (wants == SLEEPER_NOTHING)
 		return BPF_RB_NO_WAKEUP;
 	if (wants == SLEEPER_NAP) {
-		if (wake == WAKE_SOON && now - sl->woken_ns < WAKE_EVERY_NS)
-			wake = WAKE_QUIET;
-		if (wake == WAKE_QUIET && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) < WAKE_BYTES)
-			return BPF_RB_NO_WAKEUP;
+		wake = ring == WIRE_RING_URGENT ? wake_of(kind) : act ? WAKE_SOON : WAKE_QUIET;
+		if (wake == WAKE_QUIET ||
+		    (wake == WAKE_SOON && now - sl->woken_ns < WAKE_EVERY_NS)) {
+			if (ring == WIRE_RING_URGENT)
+				used = bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA);
+			else
+				used = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
+			if (used < WAKE_BYTES)
+				return BPF_RB_NO_WAKEUP;
+		}
 	}
 	*(volatile __u32 *)&sl->wants = SLEEPER_NOTHING;
 	sl->woken_ns = now;
@@ -172,13 +179,12 @@ static __always_inline __u32 bounded(__u32 len, __u32 max)
 /* Send `len` bytes at `rec`, where `max` lie (0: len is a constant). The sequence counts the lost ones
  * too. act: of the bulk ring, may be acted on. The time is taken here, as late as can be: what stands in
  * a ring is in order but for races between CPUs, and `since` tells the reader of those. */
-static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, enum wire_ring ring,
-				      bool act)
+static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, __u32 ring, bool act)
 {
 	struct counters *c = counters_get();
 	struct wire_hdr *h = rec;
 	struct cpu_counters *cpu;
-	__u64 since, now;
+	__u64 since, now, flags;
 	long r = -1;
 	int admit;
 
@@ -196,19 +202,18 @@ static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, enum wire
 	h->ring = ring;
 	h->ts = now;
 	h->cpu = bpf_get_smp_processor_id();
-	h->seq = __sync_fetch_and_add(&cpu->seq[ring], 1) + 1;
-	if (admit)
-		; /* counted below */
-	else if (ring == WIRE_RING_BULK)
-		r = bpf_ringbuf_output(&bulk, rec, bounded(len, max),
-				       wake_flags(&bulk, act ? WAKE_SOON : WAKE_QUIET, now));
-	else
-		r = bpf_ringbuf_output(&urgent, rec, bounded(len, max),
-				       wake_flags(&urgent, wake_of(h->kind), now));
+	h->seq = __sync_fetch_and_add(&cpu->seq[ring & 1], 1) + 1;
+	if (!admit) {
+		flags = wake_flags(ring, h->kind, act, now);
+		if (ring == WIRE_RING_BULK)
+			r = bpf_ringbuf_output(&bulk, rec, bounded(len, max), flags);
+		else
+			r = bpf_ringbuf_output(&urgent, rec, bounded(len, max), flags);
+	}
 	if (!since) /* else: interrupted within another record, which is older */
 		*(volatile __u64 *)&cpu->since = 0;
 	if (r < 0) {
-		__sync_fetch_and_add(&cpu->lost[ring], 1);
+		__sync_fetch_and_add(&cpu->lost[ring & 1], 1);
 		count_drop(h->sandbox, h->kind | (admit == ADMIT_RATE ? DROP_RATE : 0), now);
 	}
 	return r;
@@ -230,9 +235,7 @@ GLOBAL int emit_scratch(struct scratch *s, __u32 ring)
 	len = s->len;
 	if (len > REC_SIZE)
 		len = REC_SIZE;
-	if (ring == WIRE_RING_URGENT)
-		return emit_wake(s->rec, len, REC_SIZE, WIRE_RING_URGENT, false);
-	return emit_wake(s->rec, len, REC_SIZE, WIRE_RING_BULK, ring == WIRE_RING_BULK_WAKE);
+	return emit_wake(s->rec, len, REC_SIZE, ring & 1, ring >> 8);
 }
 
 /* Room for `max` more bytes behind the record, or NULL. */

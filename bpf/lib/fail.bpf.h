@@ -28,25 +28,24 @@ GLOBAL int count_fail(__u32 site)
 
 struct drop_ctx {
 	struct counters *c;
-	__u64 key;
+	__u64 key, other;
 	__u64 ts;
 	__u32 hash;
-	__u32 done;
+	__u32 pad;
 };
 
 static long drop_probe(__u32 i, struct drop_ctx *x)
 {
 	struct drop_row *row = &x->c->drops[(x->hash + i) & (DROP_ROWS - 1)];
-	__u64 was = row->key;
+	__u64 was = row->key, key = i < DROP_PROBES ? x->key : x->other;
 
 	if (!was)
-		was = __sync_val_compare_and_swap(&row->key, 0, x->key);
-	if (was && was != x->key)
+		was = __sync_val_compare_and_swap(&row->key, 0, key);
+	if (was && was != key)
 		return 0;
 	__sync_val_compare_and_swap(&row->first_ts, 0, x->ts);
 	row->last_ts = x->ts;
 	__sync_fetch_and_add(&row->count, 1);
-	x->done = 1;
 	return 1;
 }
 
@@ -62,11 +61,8 @@ GLOBAL int count_drop(__u32 sandbox, __u32 kind, __u64 ts)
 		kind |= DROP_FULL;
 	x.key = drop_key(sandbox, kind);
 	x.hash = (sandbox * 0x9e3779b1u) + kind;
-	bpf_loop(DROP_PROBES, drop_probe, &x, 0);
-	if (!x.done) {
-		x.key = drop_key(0, kind);
-		bpf_loop(DROP_ROWS, drop_probe, &x, 0);
-	}
+	x.other = drop_key(0, kind);
+	bpf_loop(DROP_PROBES + DROP_ROWS, drop_probe, &x, 0);
 	return 0;
 }
 
