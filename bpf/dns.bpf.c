@@ -101,6 +101,16 @@ static __always_inline bool parse_ports(struct __sk_buff *skb, struct packet *p)
 	return true;
 }
 
+enum { PACKET_NONE, PACKET_IP, PACKET_PORTS };
+
+/* What is known of it: PACKET_IP without ports, payload and what TCP says. */
+GLOBAL int parse_packet(struct __sk_buff *skb, struct packet *p)
+{
+	if (!p || !parse_ip(skb, p))
+		return PACKET_NONE;
+	return parse_ports(skb, p) ? PACKET_PORTS : PACKET_IP;
+}
+
 /* ---- counting ---- */
 
 /* A datagram of a socket that no other hook sees sending: ICMP, raw. Once a second for each target. */
@@ -159,36 +169,35 @@ static __always_inline void count_packet(struct sock_state *st, const struct pac
 /* ---- DNS ---- */
 
 /* The sandbox whose leaf the socket was made in, or below. */
-static __always_inline void owner_of_skb(struct __sk_buff *skb, struct owner *o)
+GLOBAL int owner_of_skb(struct __sk_buff *skb, struct owner *o)
 {
 	struct sandbox_cfg *cfg;
 	__u64 id;
 	int i;
 
+	if (!o)
+		return 0;
 	o->cgid = bpf_skb_cgroup_id(skb);
 #pragma unroll
 	for (i = 0; i < SKB_LEVELS; i++) {
 		id = bpf_skb_ancestor_cgroup_id(skb, i + 1);
 		if (!id)
-			return;
+			return 0;
 		cfg = bpf_map_lookup_elem(&sandboxes, &id);
 		if (cfg) {
 			o->sandbox = cfg->id;
-			return;
+			return 0;
 		}
 	}
+	return 0;
 }
 
+/* o: the socket's own; one of a stream has none: who connected, or else its cgroup. */
 static __always_inline void dns_header(struct wire_hdr *h, struct __sk_buff *skb, __u16 kind,
-				       __u64 cookie, struct sock_state *st)
+				       __u64 cookie, struct owner *o)
 {
-	struct flow *flow = st ? NULL : bpf_map_lookup_elem(&flows, &cookie);
-	struct owner o = {};
+	struct flow *flow = o->sandbox ? NULL : bpf_map_lookup_elem(&flows, &cookie);
 
-	if (st) {
-		header_of_owner(h, &st->who, kind);
-		return;
-	}
 	if (flow) {
 		__builtin_memcpy(h, &flow->r.h, sizeof(*h));
 		h->kind = kind;
@@ -198,8 +207,9 @@ static __always_inline void dns_header(struct wire_hdr *h, struct __sk_buff *skb
 		h->ret = 0;
 		return;
 	}
-	owner_of_skb(skb, &o);
-	header_of_owner(h, &o, kind);
+	if (!o->sandbox)
+		owner_of_skb(skb, o);
+	header_of_owner(h, o, kind);
 }
 
 /* At most WIRE_DNS_MAX bytes from `at` on. How many were not taken. */
@@ -211,6 +221,8 @@ static __always_inline __u32 copy_data(struct __sk_buff *skb, struct scratch *s,
 	if (n > WIRE_DNS_MAX)
 		n = WIRE_DNS_MAX;
 	left -= n;
+	r->data.len = 0; /* of the piece before */
+	s->len = sizeof(*r);
 	/* 6.1's helper takes no length that might be 0, and its verifier learns nothing from n != 0. */
 	n--;
 	barrier_var(n);
@@ -225,35 +237,38 @@ static __always_inline __u32 copy_data(struct __sk_buff *skb, struct scratch *s,
 	return left;
 }
 
-static __always_inline void send_dns(struct __sk_buff *skb, struct packet *p, struct sock_state *st,
-				     bool out)
+GLOBAL int send_dns(struct __sk_buff *skb, struct packet *p, struct owner *o, bool out)
 {
 	__u16 kind = out ? WIRE_DNS_QUERY : WIRE_DNS_ANSWER;
-	__u64 cookie = bpf_get_socket_cookie(skb);
-	__u32 at = p->payload, left;
+	__u64 cookie;
+	__u32 at, left;
 	struct wire_dns *r;
 	struct scratch *s;
 	int i;
 
+	if (!p || !o)
+		return 0;
+	cookie = bpf_get_socket_cookie(skb);
+	at = p->payload;
 	s = scratch_get();
 	if (!s) {
-		struct owner o = {};
-
 		count_fail(FAIL_SCRATCH);
-		owner_of_skb(skb, &o);
-		count_drop(o.sandbox, kind, bpf_ktime_get_boot_ns());
-		return;
+		if (!o->sandbox)
+			owner_of_skb(skb, o);
+		count_drop(o->sandbox, kind, bpf_ktime_get_boot_ns());
+		return 0;
 	}
+	r = rec_begin(s, struct wire_dns);
+	dns_header(&r->h, skb, kind, cookie, o);
+	r->cookie = cookie;
+	r->family = p->family;
+	r->proto = p->proto;
+	r->sport = out ? p->sport : p->dport;
+	r->dport = out ? p->dport : p->sport;
+	__builtin_memcpy(r->saddr, out ? p->saddr : p->daddr, 16);
+	__builtin_memcpy(r->daddr, out ? p->daddr : p->saddr, 16);
 	for (i = 0; i < WIRE_DNS_PIECES; i++) {
-		r = rec_begin(s, struct wire_dns);
-		dns_header(&r->h, skb, kind, cookie, st);
-		r->cookie = cookie;
-		r->family = p->family;
-		r->proto = p->proto;
-		r->sport = out ? p->sport : p->dport;
-		r->dport = out ? p->dport : p->sport;
-		__builtin_memcpy(r->saddr, out ? p->saddr : p->daddr, 16);
-		__builtin_memcpy(r->daddr, out ? p->daddr : p->saddr, 16);
+		r->h.flags = 0;
 		r->total = skb->len - at;
 		r->tcp_seq = p->tcp_seq + (at - p->payload);
 		left = copy_data(skb, s, r, at);
@@ -267,15 +282,17 @@ static __always_inline void send_dns(struct __sk_buff *skb, struct packet *p, st
 		at += WIRE_DNS_MAX;
 	}
 	scratch_put(s);
+	return 0;
 }
 
 static __always_inline int on_packet(struct __sk_buff *skb, bool out)
 {
 	struct sock_state *st = NULL;
 	struct packet p = {};
+	struct owner o = {};
 	struct bpf_sock *sk = skb->sk;
 	__u32 type = 0, proto = 0;
-	bool has_ports;
+	int known;
 
 	if (sk)
 		sk = bpf_sk_fullsock(sk);
@@ -288,21 +305,23 @@ static __always_inline int on_packet(struct __sk_buff *skb, bool out)
 		if (type != SOCK_STREAM)
 			st = bpf_sk_storage_get(&socks, sk, 0, 0);
 	}
-	if (!parse_ip(skb, &p))
+	known = parse_packet(skb, &p);
+	if (known == PACKET_NONE)
 		return 1;
-	has_ports = parse_ports(skb, &p);
 	if (st) {
-		count_packet(st, &p, skb->len - (has_ports ? p.payload : p.l4), out);
+		count_packet(st, &p, skb->len - (known == PACKET_PORTS ? p.payload : p.l4), out);
 		if (out && (type == SOCK_RAW || proto != IPPROTO_UDP))
 			raw_sent(skb, st, &p, type, proto);
 	}
-	if (!has_ports || (out ? p.dport : p.sport) != DNS_PORT)
+	if (known != PACKET_PORTS || (out ? p.dport : p.sport) != DNS_PORT)
 		return 1;
 	if (skb->len <= p.payload) /* a bare ACK */
 		return 1;
 	if (p.proto == IPPROTO_UDP && skb->len < p.payload + DNS_HEADER)
 		return 1;
-	send_dns(skb, &p, st, out);
+	if (st)
+		__builtin_memcpy(&o, &st->who, sizeof(o));
+	send_dns(skb, &p, &o, out);
 	return 1;
 }
 

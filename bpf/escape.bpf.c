@@ -17,16 +17,21 @@
 __u32 alarm = 0;
 
 /* Which uses of a call are no sign of anything. */
-static __always_inline bool is_harmless(const struct call *c, __u32 nr, const __u64 *a, long ret)
+GLOBAL int is_harmless(struct scratch *s)
 {
+	const __u64 *a;
 	__u64 v = 0;
-	__u32 w = 0;
+	__u32 w = 0, nr;
 
-	switch (c->what) {
+	if (!s)
+		return true;
+	a = s->args;
+	nr = s->call.nr;
+	switch (calls[nr & (CALLS_MAX - 1)].what) {
 	case WIRE_ESCAPE_UNSHARE:
 		return !(a[0] & CLONE_NS);
 	case WIRE_ESCAPE_CLONE_NS: /* what succeeded is told at task_newtask */
-		if (ret >= 0)
+		if (s->call.ret >= 0)
 			return true;
 		if (nr == 56)
 			return !(a[0] & CLONE_NS_LEGACY);
@@ -46,19 +51,24 @@ static __always_inline bool is_harmless(const struct call *c, __u32 nr, const __
 	return false;
 }
 
-static __always_inline void send_call(struct scratch *s, struct task_struct *t,
-				      struct task_state *st, __u32 nr, __u32 type, bool compat,
-				      long ret, const struct call *c)
+/* names: the call's strings are worth telling. */
+GLOBAL int send_call(struct scratch *s, struct task_state *st, __u32 type, bool names)
 {
-	struct wire_escape *r = escape_begin(s, st, type, nr, ret);
+	struct wire_escape *r;
+	const struct call *c;
 
-	if (compat)
+	if (!s || !st)
+		return 0;
+	c = &calls[s->call.nr & (CALLS_MAX - 1)];
+	r = escape_begin(s, st, type, s->call.nr, s->call.ret);
+	if (s->call.compat)
 		r->h.flags |= WIRE_F_COMPAT;
-	if (c && c->path >= 0 && s->args[c->path & 7])
+	if (names && c->path >= 0 && s->args[c->path & 7])
 		r->detail = rec_user_str(s, s->args[c->path & 7]);
-	if (c && c->path2 >= 0 && s->args[c->path2 & 7])
+	if (names && c->path2 >= 0 && s->args[c->path2 & 7])
 		r->detail2 = rec_user_str(s, s->args[c->path2 & 7]);
 	emit_scratch(s, WIRE_RING_URGENT);
+	return 0;
 }
 
 /* Which change of the mount tree a call makes, and where its arguments stand; -1 = it has none. */
@@ -68,7 +78,9 @@ struct mount_call {
 	__s8 dir, path, source, fstype, flags;
 };
 
-static const struct mount_call mount_calls[] = {
+#define MOUNT_CALLS 8 /* a power of two; the last rows are empty */
+
+static const struct mount_call mount_calls[MOUNT_CALLS] = {
 	{ 165, WIRE_MOUNT_NEW, -1, 1, 0, 2, 3 },      /* mount */
 	{ 166, WIRE_MOUNT_REMOVE, -1, 0, -1, -1, 1 }, /* umount2 */
 	{ 155, WIRE_MOUNT_PIVOT, -1, 0, 1, -1, -1 },  /* pivot_root */
@@ -76,17 +88,21 @@ static const struct mount_call mount_calls[] = {
 	{ 442, WIRE_MOUNT_ATTR, 0, 1, -1, -1, 2 },    /* mount_setattr */
 };
 
-static __always_inline void send_mount(struct scratch *s, struct task_state *st, __u32 nr,
-				       bool compat, long ret, const struct mount_call *m)
+/* which: index of its row. */
+GLOBAL int send_mount(struct scratch *s, struct task_state *st, __u32 which)
 {
-	struct wire_mount *r = rec_begin(s, struct wire_mount);
+	const struct mount_call *m = &mount_calls[which & (MOUNT_CALLS - 1)];
+	struct wire_mount *r;
 	char first = 0;
 
+	if (!s || !st)
+		return 0;
+	r = rec_begin(s, struct wire_mount);
 	header(&r->h, st, WIRE_MOUNT);
-	if (compat)
+	if (s->call.compat)
 		r->h.flags |= WIRE_F_COMPAT;
-	r->h.nr = nr;
-	r->h.ret = ret;
+	r->h.nr = s->call.nr;
+	r->h.ret = s->call.ret;
 	r->op = m->op;
 	if (m->flags >= 0)
 		r->flags = s->args[m->flags & 7];
@@ -100,37 +116,47 @@ static __always_inline void send_mount(struct scratch *s, struct task_state *st,
 	if (m->fstype >= 0 && s->args[m->fstype & 7])
 		r->fstype = rec_user_str(s, s->args[m->fstype & 7]);
 	emit_scratch(s, WIRE_RING_BULK);
+	return 0;
 }
 
-/* The attempt is an escape signal; that it worked is an event of its own. */
-static __always_inline void tell_mount(struct scratch *s, struct task_state *st, __u32 nr,
-				       bool compat, long ret)
+/* Row of a call that changes the mount tree; MOUNT_CALLS = it is none. */
+GLOBAL int mount_call_of(__u32 nr)
 {
 	__u32 i;
 
-	if (ret < 0)
-		return;
 #pragma unroll
-	for (i = 0; i < sizeof(mount_calls) / sizeof(mount_calls[0]); i++) {
-		if (mount_calls[i].nr == nr) {
-			send_mount(s, st, nr, compat, ret, &mount_calls[i]);
-			return;
-		}
-	}
+	for (i = 0; i < MOUNT_CALLS; i++)
+		if (mount_calls[i].nr && mount_calls[i].nr == nr)
+			return i;
+	return MOUNT_CALLS;
+}
+
+/* The attempt is an escape signal; that it worked is an event of its own. */
+static __always_inline void tell_mount(struct scratch *s, struct task_state *st, __u32 nr, long ret)
+{
+	__u32 which = ret < 0 ? MOUNT_CALLS : mount_call_of(nr);
+
+	if (which < MOUNT_CALLS)
+		send_mount(s, st, which);
 }
 
 /* A file too, of whatever sort. */
-static __always_inline void send_mknod(struct scratch *s, struct task_state *st,
-				       const struct call *c, __u32 nr, bool compat, long ret)
+GLOBAL int send_mknod(struct scratch *s, struct task_state *st)
 {
-	struct wire_file *r = rec_begin(s, struct wire_file);
-	__u32 at = c->path & 7, set;
+	struct wire_file *r;
+	const struct call *c;
+	__u32 at, set;
 
+	if (!s || !st)
+		return 0;
+	c = &calls[s->call.nr & (CALLS_MAX - 1)];
+	at = c->path & 7;
+	r = rec_begin(s, struct wire_file);
 	header(&r->h, st, WIRE_FILE_MKNOD);
-	if (compat)
+	if (s->call.compat)
 		r->h.flags |= WIRE_F_COMPAT;
-	r->h.nr = nr;
-	r->h.ret = ret;
+	r->h.nr = s->call.nr;
+	r->h.ret = s->call.ret;
 	r->fd = -1;
 	r->mode = s->args[(at + 1) & 7];
 	r->size = s->args[(at + 2) & 7];
@@ -139,6 +165,7 @@ static __always_inline void send_mknod(struct scratch *s, struct task_state *st,
 	if (set)
 		enforce_mark(&r->h, enforce_task(set, WIRE_FILE_MKNOD), false);
 	emit_scratch(s, WIRE_RING_BULK);
+	return 0;
 }
 
 SYSCALL_END(sys_escape)
@@ -163,12 +190,12 @@ SYSCALL_END(sys_escape)
 		no_scratch(st, WIRE_ESCAPE);
 		return 0;
 	}
-	call_args(s->args, regs, t);
-	if (!is_harmless(call, c.nr, s->args, ret))
-		send_call(s, t, st, c.nr, call->what, c.compat, ret, call);
-	tell_mount(s, st, c.nr, c.compat, ret);
+	call_take(s, regs, t, c, ret);
+	if (!is_harmless(s))
+		send_call(s, st, call->what, true);
+	tell_mount(s, st, c.nr, ret);
 	if (call->what == WIRE_ESCAPE_MKNOD && st->role == ROLE_PAYLOAD && is_told(ret))
-		send_mknod(s, st, call, c.nr, c.compat, ret);
+		send_mknod(s, st);
 	pressure(st);
 	scratch_put(s);
 	return 0;
@@ -193,9 +220,10 @@ SYSCALL_END(sys_foreign)
 			no_scratch(st, WIRE_ESCAPE);
 			return 0;
 		}
-		call_args(s->args, regs, t);
-		send_call(s, t, st, regs->orig_ax & 0xffff, WIRE_ESCAPE_FOREIGN_ABI, true, ret,
-			  NULL);
+		call_take(s, regs, t, c, ret);
+		s->call.nr = regs->orig_ax & 0xffff;
+		s->call.compat = true;
+		send_call(s, st, WIRE_ESCAPE_FOREIGN_ABI, false);
 		scratch_put(s);
 	}
 	if (c.nr >= CALLS_MAX)

@@ -13,6 +13,12 @@
 #define RLIMIT_NOFILE  7
 #define LIMIT_RLIM_MAX (~0ull)
 
+/* A function by itself: the verifier is not to follow each answer on. */
+GLOBAL int limit_type(__u32 nr, __s64 ret)
+{
+	return limit_of(nr, ret);
+}
+
 /* Number of refusals to tell, this one included; 0 = not yet. */
 static __always_inline __u32 limit_turn(__u32 sandbox, __u32 type)
 {
@@ -67,17 +73,23 @@ static __always_inline __u64 limit_rlim(struct task_struct *t, __u32 which)
 	return v == LIMIT_RLIM_MAX ? 0 : v;
 }
 
-static __always_inline void limit_send(struct scratch *s, struct task_struct *t,
-				       struct task_state *st, __u32 nr, long ret, __u32 count)
+GLOBAL int limit_send(struct scratch *s, struct task_state *st, __u32 type, __u32 count)
 {
-	const struct call *c = &calls[nr & (CALLS_MAX - 1)];
-	struct wire_limit_hit *r = rec_begin(s, struct wire_limit_hit);
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct wire_limit_hit *r;
+	const struct call *c;
 	struct file *f = NULL;
+	__u32 nr;
 
+	if (!s || !st)
+		return 0;
+	nr = s->call.nr;
+	c = &calls[nr & (CALLS_MAX - 1)];
+	r = rec_begin(s, struct wire_limit_hit);
 	header(&r->h, st, WIRE_LIMIT);
 	r->h.nr = nr;
-	r->h.ret = ret;
-	r->type = limit_of(nr, ret);
+	r->h.ret = s->call.ret;
+	r->type = type;
 	r->count = count;
 	if (r->type == WIRE_LIMIT_FSIZE || r->type == WIRE_LIMIT_DISK)
 		f = limit_file(t, nr, s->args);
@@ -95,6 +107,7 @@ static __always_inline void limit_send(struct scratch *s, struct task_struct *t,
 		r->target = rec_user_str(s, s->args[c->path & 7]);
 	}
 	emit_scratch(s, WIRE_RING_URGENT);
+	return 0;
 }
 
 SYSCALL_END(sys_limit)
@@ -103,16 +116,17 @@ SYSCALL_END(sys_limit)
 	struct task_state *st = task_own_state(t);
 	struct sysctx c = call_of(regs, t);
 	struct scratch *s;
-	__u32 count, slot;
+	__u32 count, slot, type;
 
 	if (!st)
 		return 0;
-	count = st->role == ROLE_PAYLOAD ? limit_turn(st->sandbox, limit_of(c.nr, ret)) : 0;
+	type = limit_type(c.nr, ret);
+	count = st->role == ROLE_PAYLOAD ? limit_turn(st->sandbox, type) : 0;
 	if (count) {
 		s = scratch_get();
 		if (s) {
-			call_args(s->args, regs, t);
-			limit_send(s, t, st, c.nr, ret, count);
+			call_take(s, regs, t, c, ret);
+			limit_send(s, st, type, count);
 			scratch_put(s);
 		} else {
 			no_scratch(st, WIRE_LIMIT);

@@ -143,14 +143,15 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	struct sandbox_cfg *cfg;
 	struct task_state *st;
 	int killed = 0;
-	__u64 was, is;
+	__u64 was, is, to;
 
 	if (BPF_CORE_READ(dst, root, hierarchy_id) != 0)
 		return 0;
+	to = (__u64)BPF_CORE_READ(dst, self.cgroup); /* itself, as the number that functions take */
 	st = task_state(task);
 	is = BPF_CORE_READ(dst, kn, id);
 	if (!st) {
-		st = adopt(task, (__u64)dst, true);
+		st = adopt(task, to, true);
 		if (st)
 			st->at = is;
 		return 0;
@@ -158,7 +159,7 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	/* The move is done by now: the task's own pointer says where it is, not where it was. */
 	was = st->at ? st->at : st->cgid;
 	st->at = is;
-	if (st->role == ROLE_PRESTART || cgroup_is_under((__u64)dst, st->cgid))
+	if (st->role == ROLE_PRESTART || cgroup_is_under(to, st->cgid))
 		return 0;
 	if (st->role == ROLE_RUNTIME) {
 		cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);

@@ -308,16 +308,14 @@ GLOBAL int unix_path(struct scratch *s, __u64 u)
 }
 
 /* The socket of a container engine, reached or only sought: an escape signal of its own. */
-static __always_inline void engine_socket(struct scratch *s, struct task_struct *t,
-					  struct task_state *st, struct sock *sk, __u32 nr,
-					  long ret)
+static __always_inline void engine_socket(struct scratch *s, struct task_state *st, struct sock *sk)
 {
 	struct unix_sock *peer = NULL;
 	struct wire_escape *r;
 	struct dentry *d = NULL;
 	__u32 class;
 
-	if (ret == 0)
+	if (s->call.ret == 0)
 		peer = (struct unix_sock *)BPF_CORE_READ((struct unix_sock *)sk, peer);
 	if (peer)
 		d = BPF_CORE_READ(peer, path.dentry);
@@ -326,7 +324,7 @@ static __always_inline void engine_socket(struct scratch *s, struct task_struct 
 		class = watched_string(s, s->args[1] + 2, WIRE_SUN_PATH);
 	if (class != WATCHED_SOCKET)
 		return;
-	r = escape_begin(s, st, WIRE_ESCAPE_RUNTIME_SOCKET, nr, ret);
+	r = escape_begin(s, st, WIRE_ESCAPE_RUNTIME_SOCKET, s->call.nr, s->call.ret);
 	if (d)
 		r->detail = rec_path(s, d, BPF_CORE_READ(peer, path.mnt));
 	else
@@ -346,21 +344,32 @@ static __always_inline long tcp_outcome(struct sock *sk, long ret)
 	return ret;
 }
 
-static __always_inline bool fill_connect(struct scratch *s, struct wire_net *r, struct sock *sk,
-					 struct peer *p)
+enum { CONNECT_TOLD = 1, CONNECT_HOOKED = 2 };
+
+/* CONNECT_TOLD: it is worth a record. CONNECT_HOOKED: the cgroup program saw it. */
+GLOBAL int fill_connect(struct scratch *s, __u64 sock)
 {
+	__u64 tid = bpf_get_current_pid_tgid();
+	struct peer *p = bpf_map_lookup_elem(&connecting, &tid);
+	struct sock *sk = (struct sock *)sock;
+	struct wire_net *r;
+	int hooked = p ? CONNECT_HOOKED : 0;
+
+	if (!s)
+		return 0;
+	r = (struct wire_net *)s->rec;
 	if (r->family == AF_UNIX) {
 		__u64 peer = 0;
 
 		if (r->h.ret == 0)
 			peer = (__u64)BPF_CORE_READ((struct unix_sock *)sk, peer);
 		r->path = unpack(unix_path(s, peer));
-		return true;
+		return CONNECT_TOLD | hooked;
 	}
 	if (r->family == AF_VSOCK)
 		vsock_addr(s, r, s->args[1], false);
 	if (r->family != AF_INET && r->family != AF_INET6)
-		return true;
+		return CONNECT_TOLD | hooked;
 	if (r->h.ret == -EINPROGRESS && r->type == SOCK_STREAM)
 		r->h.ret = tcp_outcome(sk, r->h.ret);
 	sock_addrs(r, sk, r->h.ret == 0);
@@ -370,16 +379,22 @@ static __always_inline bool fill_connect(struct scratch *s, struct wire_net *r, 
 		__builtin_memcpy(r->daddr, p->addr, sizeof(r->daddr));
 		if (r->h.ret == -EPERM)
 			enforce_mark(&r->h, p->verdict, true);
-		return true;
+		return CONNECT_TOLD | CONNECT_HOOKED;
 	}
-	return r->h.ret == 0 || user_addr(s, r, s->args[1], false);
+	return r->h.ret == 0 || user_addr(s, r, s->args[1], false) ? CONNECT_TOLD : 0;
 }
 
 /* bind, listen, accept: the own address is the point. */
-static __always_inline bool fill_own(struct scratch *s, struct wire_net *r, struct sock *sk)
+GLOBAL int fill_own(struct scratch *s, __u64 sock)
 {
-	bool binds = r->h.kind == WIRE_NET_BIND;
+	struct sock *sk = (struct sock *)sock;
+	struct wire_net *r;
+	bool binds;
 
+	if (!s)
+		return 0;
+	r = (struct wire_net *)s->rec;
+	binds = r->h.kind == WIRE_NET_BIND;
 	switch (r->family) {
 	case AF_UNIX:
 		/* Only a bind that failed leaves nothing but the caller's word. */
@@ -412,52 +427,57 @@ static __always_inline bool is_decided_before(const struct wire_net *r)
 	       r->h.ret != -EINPROGRESS && r->h.ret != -EPERM && r->h.ret != -EACCES;
 }
 
-static __always_inline void send_net(struct scratch *s, struct task_struct *t,
-				     struct task_state *st, __u32 nr, bool compat, long ret)
+GLOBAL int send_net(struct scratch *s, struct task_state *st)
 {
-	const struct call *c = &calls[nr & (CALLS_MAX - 1)];
-	bool connects = c->what == WIRE_NET_CONNECT, accepts = c->what == WIRE_NET_ACCEPT;
-	__u64 tid = bpf_get_current_pid_tgid();
-	struct peer *p = NULL;
+	const struct call *c;
+	bool connects, accepts;
 	struct wire_net *r;
 	struct socket *so;
 	struct sock *sk;
 	struct file *f;
+	long ret;
+	int how;
 
-	f = fd_file(t, accepts && ret >= 0 ? (__u64)ret : s->args[0]);
+	if (!s || !st)
+		return 0;
+	c = &calls[s->call.nr & (CALLS_MAX - 1)];
+	ret = s->call.ret;
+	connects = c->what == WIRE_NET_CONNECT;
+	accepts = c->what == WIRE_NET_ACCEPT;
+	f = fd_file(bpf_get_current_task_btf(), accepts && ret >= 0 ? (__u64)ret : s->args[0]);
 	so = f ? file_socket(f) : NULL;
 	sk = so ? BPF_CORE_READ(so, sk) : NULL;
 	if (!sk)
-		return;
+		return 0;
 	r = rec_begin(s, struct wire_net);
 	header(&r->h, st, c->what);
-	if (compat)
+	if (s->call.compat)
 		r->h.flags |= WIRE_F_COMPAT;
-	r->h.nr = nr;
+	r->h.nr = s->call.nr;
 	r->h.ret = accepts && ret > 0 ? 0 : ret;
 	r->family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	r->type = BPF_CORE_READ(so, type);
 	r->proto = BPF_CORE_READ(sk, sk_protocol);
 	r->cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
 	if (connects) {
-		p = bpf_map_lookup_elem(&connecting, &tid);
 		/* It goes on without the caller, who was interrupted. */
 		if (ret == -EINTR || ret <= -ERESTARTSYS)
 			r->h.ret = -EINPROGRESS;
-		if (!fill_connect(s, r, sk, p))
-			return;
-	} else if (!fill_own(s, r, sk)) {
-		return;
+		how = fill_connect(s, (__u64)sk);
+	} else {
+		how = fill_own(s, (__u64)sk) ? CONNECT_TOLD | CONNECT_HOOKED : 0;
 	}
-	if (connects && !p && is_decided_before(r))
-		return;
+	if (!(how & CONNECT_TOLD) || (!(how & CONNECT_HOOKED) && is_decided_before(r)))
+		return 0;
 	if ((connects || accepts) && r->type == SOCK_STREAM &&
 	    (r->family == AF_INET || r->family == AF_INET6) &&
-	    (r->h.ret == 0 || r->h.ret == -EINPROGRESS) && !keep_flow(s, sk, connects && !p))
-		return;
+	    (r->h.ret == 0 || r->h.ret == -EINPROGRESS) &&
+	    !keep_flow(s, sk, !(how & CONNECT_HOOKED)))
+		return 0;
 	emit_scratch(s, WIRE_RING_BULK_WAKE);
 	if (connects && r->family == AF_UNIX)
-		engine_socket(s, t, st, sk, nr, ret);
+		engine_socket(s, st, sk);
+	return 0;
 }
 
 /* ---- socket() ---- */
@@ -486,33 +506,41 @@ static __always_inline bool is_refused(long ret)
 	return ret == -EPERM || ret == -EACCES || ret == -EAFNOSUPPORT;
 }
 
-static __always_inline void send_socket(struct scratch *s, struct task_state *st, __u32 nr,
-					bool compat, long ret)
+GLOBAL int send_socket(struct scratch *s, struct task_state *st)
 {
-	__u32 family = s->args[0], type = s->args[1] & SOCK_TYPE_MASK, proto = s->args[2];
+	__u32 family, type, proto;
 	struct wire_net *r;
+	long ret;
 
+	if (!s || !st)
+		return 0;
+	family = s->args[0];
+	type = s->args[1] & SOCK_TYPE_MASK;
+	proto = s->args[2];
+	ret = s->call.ret;
 	if (is_escape_family(family, proto) && is_watched(st)) {
-		struct wire_escape *e = escape_begin(s, st, WIRE_ESCAPE_SOCKET_FAMILY, nr, ret);
+		struct wire_escape *e =
+			escape_begin(s, st, WIRE_ESCAPE_SOCKET_FAMILY, s->call.nr, ret);
 
-		if (compat)
+		if (s->call.compat)
 			e->h.flags |= WIRE_F_COMPAT;
 		emit_scratch(s, WIRE_RING_URGENT);
 	}
 	if (st->role != ROLE_PAYLOAD ||
 	    !(is_refused(ret) ||
 	      (ret >= 0 && type == SOCK_RAW && (family == AF_INET || family == AF_INET6))))
-		return;
+		return 0;
 	r = rec_begin(s, struct wire_net);
 	header(&r->h, st, WIRE_NET_SOCKET);
-	if (compat)
+	if (s->call.compat)
 		r->h.flags |= WIRE_F_COMPAT;
-	r->h.nr = nr;
+	r->h.nr = s->call.nr;
 	r->h.ret = ret > 0 ? 0 : ret;
 	r->family = family;
 	r->type = type;
 	r->proto = proto;
 	emit_scratch(s, WIRE_RING_BULK_WAKE);
+	return 0;
 }
 
 /* Is this socket() one of the many that are nothing to tell? */
@@ -555,11 +583,11 @@ SYSCALL_END(sys_net)
 		no_scratch(st, call->what);
 		goto out;
 	}
-	call_args(s->args, regs, t);
+	call_take(s, regs, t, c, ret);
 	if (call->what != WIRE_NET_SOCKET)
-		send_net(s, t, st, c.nr, c.compat, ret);
+		send_net(s, st);
 	else if (!is_plain_socket(s->args, ret))
-		send_socket(s, st, c.nr, c.compat, ret);
+		send_socket(s, st);
 	pressure(st);
 	scratch_put(s);
 out:

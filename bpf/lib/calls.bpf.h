@@ -95,6 +95,16 @@ static __always_inline void call_args(__u64 *args, struct pt_regs *regs, struct 
 	args[6] = args[7] = 0;
 }
 
+/* Which call it is and with what, for functions that take the scratch buffer. */
+static __always_inline void call_take(struct scratch *s, struct pt_regs *regs,
+				      struct task_struct *t, struct sysctx c, long ret)
+{
+	call_args(s->args, regs, t);
+	s->call.ret = ret;
+	s->call.nr = c.nr;
+	s->call.compat = c.compat;
+}
+
 /* Of the failed attempts only refusals are worth a record: what does not exist is noise. */
 static __always_inline bool is_told(long ret)
 {

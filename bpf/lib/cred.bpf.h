@@ -94,15 +94,15 @@ GLOBAL int place_compare(struct task_state *st)
 	now[NS_TIME] = BPF_CORE_READ(p, time_ns, ns.inum);
 	known = st->nsproxy != 0;
 	/* What changed; was and is: of the first */
-#define NS_COMPARE(name, flag)                                             \
-	if (NS_##name != NS_USER) {                                        \
-		differs = not_zero(st->ns[NS_##name] ^ now[NS_##name]);    \
-		first = differs & ~any;                                    \
-		was |= first * st->ns[NS_##name];                          \
-		is |= first * now[NS_##name];                              \
-		any |= differs;                                            \
-		changed |= differs * flag;                                 \
-		st->ns[NS_##name] = now[NS_##name];                        \
+#define NS_COMPARE(name, flag)                                          \
+	if (NS_##name != NS_USER) {                                     \
+		differs = not_zero(st->ns[NS_##name] ^ now[NS_##name]); \
+		first = differs & ~any;                                 \
+		was |= first * st->ns[NS_##name];                       \
+		is |= first * now[NS_##name];                           \
+		any |= differs;                                         \
+		changed |= differs * flag;                              \
+		st->ns[NS_##name] = now[NS_##name];                     \
 	}
 	NS_LIST(NS_COMPARE)
 	root = (__u64)BPF_CORE_READ(t, fs, root.dentry);

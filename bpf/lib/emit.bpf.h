@@ -98,13 +98,26 @@ static __always_inline bool guard_stops(struct guard *g, __u32 kind, __u32 len)
 	return false;
 }
 
+/* May the record go out into a ring that is half full? scarce: what is left is for escapes. 0 = yes. */
+GLOBAL int emit_crowded(__u32 sandbox, __u32 kind, __u32 len, bool scarce)
+{
+	__u32 key = sandbox & (SANDBOXES_MAX - 1);
+	struct guard *g = bpf_map_lookup_elem(&guards, &key);
+
+	if (!g)
+		return ADMIT_FULL;
+	/* with kill it only finds out who it is that fills the ring */
+	if (g->policy != PRESSURE_STOP && guard_stops(g, kind, len) && g->policy == PRESSURE_DROP)
+		return ADMIT_RATE;
+	return scarce && kind != WIRE_ESCAPE && kind != WIRE_OOM ? ADMIT_FULL : 0;
+}
+
 /* May the record go out? 0 = yes. */
 GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 {
 	__u32 key = sandbox & (SANDBOXES_MAX - 1);
 	struct guard *g = bpf_map_lookup_elem(&guards, &key);
 	__u32 as = kind == WIRE_CHUNK ? WIRE_EXEC : kind;
-	bool last = kind == WIRE_ESCAPE || kind == WIRE_OOM;
 	__u64 used, size;
 
 	if (!g)
@@ -118,15 +131,10 @@ GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 		used = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
 		size = bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE);
 	}
-	if (used >= size / 8 * GUARD_FROM) {
-		/* with kill it only finds out who it is that fills the ring */
-		if (g->policy != PRESSURE_STOP && guard_stops(g, kind, len) &&
-		    g->policy == PRESSURE_DROP)
-			return ADMIT_RATE;
-		if (ring == WIRE_RING_URGENT && used >= size / 8 * RESERVE_FROM && !last)
-			return ADMIT_FULL;
-	}
-	return 0;
+	if (used < size / 8 * GUARD_FROM)
+		return 0;
+	return emit_crowded(sandbox, kind, len,
+			    ring == WIRE_RING_URGENT && used >= size / 8 * RESERVE_FROM);
 }
 
 /* A ring is three quarters full, and this sandbox's policy is to stop or kill who fills it. By programs

@@ -122,6 +122,12 @@ struct tail_state {
 	__u32 pad;
 };
 
+struct call_state {
+	__s64 ret;
+	__u32 nr; /* native number */
+	__u32 compat;
+};
+
 struct open_state {
 	__u64 f; /* struct file * that was opened; 0: refused */
 	__s64 ret;
@@ -146,6 +152,7 @@ struct scratch {
 	__u32 flags; /* WIRE_F_* of what was put into it */
 	__u32 index; /* its key */
 	__u64 args[8];
+	struct call_state call; /* whose arguments those are */
 	struct walk w;
 	struct tail_state tail;
 	struct pieces_state pieces;

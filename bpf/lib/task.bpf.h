@@ -35,21 +35,23 @@ static long cgroup_step(__u32 i, struct cgroup_walk *x)
 	return !x->cg;
 }
 
-/* Id of the nearest registered cgroup at or above `cg`, or 0. */
-static __always_inline __u64 cgroup_sandbox(__u64 cg)
+/* Id of the first cgroup at or above `cg` that is `wanted` (0: that is registered), or 0. */
+GLOBAL __u64 cgroup_find(__u64 cg, __u64 wanted)
 {
-	struct cgroup_walk x = { .cg = cg };
+	struct cgroup_walk x = { .cg = cg, .wanted = wanted };
 
 	bpf_loop(CGROUP_LEVELS, cgroup_step, &x, 0);
 	return x.found;
 }
 
+static __always_inline __u64 cgroup_sandbox(__u64 cg)
+{
+	return cgroup_find(cg, 0);
+}
+
 static __always_inline bool cgroup_is_under(__u64 cg, __u64 id)
 {
-	struct cgroup_walk x = { .cg = cg, .wanted = id };
-
-	bpf_loop(CGROUP_LEVELS, cgroup_step, &x, 0);
-	return x.found != 0;
+	return cgroup_find(cg, id) != 0;
 }
 
 /* Process id in the task's own pid namespace. */
@@ -131,7 +133,7 @@ GLOBAL int header(struct wire_hdr *h, struct task_state *st, __u32 kind)
 }
 
 /* Fill `o` from the current task. False when its cgroup is in no sandbox. */
-static __always_inline bool owner_of_current(struct owner *o)
+GLOBAL int owner_of_current(struct owner *o)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	const struct cred *cred = BPF_CORE_READ(t, cred);
@@ -139,7 +141,7 @@ static __always_inline bool owner_of_current(struct owner *o)
 	__u64 id = cgroup_sandbox((__u64)BPF_CORE_READ(t, cgroups, dfl_cgrp));
 
 	cfg = bpf_map_lookup_elem(&sandboxes, &id);
-	if (!cfg || !cfg->armed)
+	if (!o || !cfg || !cfg->armed)
 		return false;
 	o->start = BPF_CORE_READ(t, group_leader, start_boottime);
 	o->cgid = task_cgid(t);
