@@ -32,14 +32,15 @@ static __always_inline __u32 cred_gained(struct task_state *st, __u64 caps, cons
 			not_zero(uids[i] ^ st->uids[2]) & ~may_set;
 		is_user = not_zero(uids[i]);
 		gain |= other * (is_user * GAIN_UID + (1 - is_user) * GAIN_ROOT);
+		barrier_var(gain); /* one after the other: less on the stack */
 	}
 	return gain;
 }
 
 GLOBAL int cred_compare(struct task_state *st, bool privileged)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
-	const struct cred *cred = BPF_CORE_READ(t, cred);
+	struct task_struct *t = task_plain(bpf_get_current_task_btf());
+	const struct cred *cred = t->cred;
 	__u64 permitted, caps, user_ns;
 	__u32 uids[3], may_root, ns, gain = 0;
 
@@ -47,12 +48,12 @@ GLOBAL int cred_compare(struct task_state *st, bool privileged)
 		return 0;
 	permitted = cap_bits(&cred->cap_permitted);
 	caps = permitted | cap_bits(&cred->cap_effective);
-	user_ns = (__u64)BPF_CORE_READ(cred, user_ns);
-	uids[0] = BPF_CORE_READ(cred, uid.val);
-	uids[1] = BPF_CORE_READ(cred, euid.val);
-	uids[2] = BPF_CORE_READ(cred, suid.val);
+	user_ns = (__u64)cred->user_ns;
+	uids[0] = cred->uid.val;
+	uids[1] = cred->euid.val;
+	uids[2] = cred->suid.val;
 	may_root = !uids[0] || !uids[1] || !uids[2];
-	ns = BPF_CORE_READ(cred, user_ns, ns.inum);
+	ns = cred->user_ns->ns.inum;
 	if (st->cred && !privileged && st->role == ROLE_PAYLOAD && user_ns == st->user_ns &&
 	    !st->may_root)
 		gain = cred_gained(st, caps, uids);
@@ -73,43 +74,49 @@ GLOBAL int cred_compare(struct task_state *st, bool privileged)
 	return 0;
 }
 
+#define NS_NOW_MNT    p->mnt_ns->ns.inum
+#define NS_NOW_CGROUP p->cgroup_ns->ns.inum
+#define NS_NOW_UTS    p->uts_ns->ns.inum
+#define NS_NOW_IPC    p->ipc_ns->ns.inum
+#define NS_NOW_PID    p->pid_ns_for_children->ns.inum
+#define NS_NOW_NET    p->net_ns->ns.inum
+#define NS_NOW_TIME   p->time_ns->ns.inum
+#define NS_NOW_USER   st->ns[NS_USER] /* cred_compare's */
+
+/* What changed; `was` and `is` of the first. One after the other: together they do not fit the stack. */
+#define NS_COMPARE(name, flag)                       \
+	now = NS_NOW_##name;                         \
+	differs = not_zero(st->ns[NS_##name] ^ now); \
+	first = differs & ~any;                      \
+	was |= first * st->ns[NS_##name];            \
+	is |= first * now;                           \
+	any |= differs;                              \
+	changed |= differs * flag;                   \
+	st->ns[NS_##name] = now;                     \
+	barrier_var(was);                            \
+	barrier_var(is);                             \
+	barrier_var(any);                            \
+	barrier_var(changed);
+
 /* Another nsproxy or root object: is it another place? */
 GLOBAL int place_compare(struct task_state *st)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
-	struct nsproxy *p = BPF_CORE_READ(t, nsproxy);
-	__u32 now[NS_KINDS] = {}, was = 0, is = 0, changed = 0;
+	struct task_struct *t = task_plain(bpf_get_current_task_btf());
+	struct nsproxy *p = t->nsproxy;
+	__u32 was = 0, is = 0, changed = 0, now;
 	__u64 differs, first, any = 0;
 	bool known, other;
-	__u64 root, ino;
+	__u64 root, root_mnt, ino;
 
 	if (!st || !p) /* on its way out */
 		return 0;
-	now[NS_MNT] = BPF_CORE_READ(p, mnt_ns, ns.inum);
-	now[NS_CGROUP] = BPF_CORE_READ(p, cgroup_ns, ns.inum);
-	now[NS_UTS] = BPF_CORE_READ(p, uts_ns, ns.inum);
-	now[NS_IPC] = BPF_CORE_READ(p, ipc_ns, ns.inum);
-	now[NS_PID] = BPF_CORE_READ(p, pid_ns_for_children, ns.inum);
-	now[NS_NET] = BPF_CORE_READ(p, net_ns, ns.inum);
-	now[NS_TIME] = BPF_CORE_READ(p, time_ns, ns.inum);
 	known = st->nsproxy != 0;
-	/* What changed; was and is: of the first */
-#define NS_COMPARE(name, flag)                                          \
-	if (NS_##name != NS_USER) {                                     \
-		differs = not_zero(st->ns[NS_##name] ^ now[NS_##name]); \
-		first = differs & ~any;                                 \
-		was |= first * st->ns[NS_##name];                       \
-		is |= first * now[NS_##name];                           \
-		any |= differs;                                         \
-		changed |= differs * flag;                              \
-		st->ns[NS_##name] = now[NS_##name];                     \
-	}
 	NS_LIST(NS_COMPARE)
-	root = (__u64)BPF_CORE_READ(t, fs, root.dentry);
-	ino = BPF_CORE_READ((struct dentry *)root, d_inode, i_ino);
+	root = (__u64)t->fs->root.dentry;
+	root_mnt = (__u64)t->fs->root.mnt;
+	ino = t->fs->root.dentry->d_inode->i_ino;
 	/* The same directory on another mount is what a copied mount namespace gives everybody. */
-	other = root != st->root ||
-		((__u64)BPF_CORE_READ(t, fs, root.mnt) != st->root_mnt && !(changed & 0x00020000));
+	other = root != st->root || (root_mnt != st->root_mnt && !(changed & 0x00020000));
 	if (known && st->role == ROLE_PAYLOAD) {
 		if (changed)
 			escape_now(st, WIRE_ESCAPE_NS_CHANGE, changed, was, is);
@@ -118,7 +125,7 @@ GLOBAL int place_compare(struct task_state *st)
 	}
 	st->nsproxy = (__u64)p;
 	st->root = root;
-	st->root_mnt = (__u64)BPF_CORE_READ(t, fs, root.mnt);
+	st->root_mnt = root_mnt;
 	st->root_ino = ino;
 	return 0;
 }
@@ -126,17 +133,15 @@ GLOBAL int place_compare(struct task_state *st)
 /* Nearly always the same objects: then only the values that an exploit would overwrite in place. */
 static __always_inline void cred_check(struct task_state *st, bool privileged)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
-	const struct cred *cred = BPF_CORE_READ(t, cred);
-	struct fs_struct *fs;
+	struct task_struct *t = task_plain(bpf_get_current_task_btf());
+	const struct cred *cred = t->cred;
+	struct fs_struct *fs = t->fs;
 
 	if ((__u64)cred != st->cred || cap_bits(&cred->cap_effective) & ~st->caps ||
-	    BPF_CORE_READ(cred, euid.val) != st->uids[1])
+	    cred->euid.val != st->uids[1])
 		cred_compare(st, privileged);
-	fs = BPF_CORE_READ(t, fs);
-	if ((__u64)BPF_CORE_READ(t, nsproxy) != st->nsproxy ||
-	    (__u64)BPF_CORE_READ(fs, root.dentry) != st->root ||
-	    (__u64)BPF_CORE_READ(fs, root.mnt) != st->root_mnt)
+	if ((__u64)t->nsproxy != st->nsproxy || (__u64)fs->root.dentry != st->root ||
+	    (__u64)fs->root.mnt != st->root_mnt)
 		place_compare(st);
 }
 

@@ -10,12 +10,14 @@
 static __always_inline bool is_watched(struct task_state *st)
 {
 	struct sandbox_cfg *cfg;
+	__u64 cgid;
 
 	if (st->role == ROLE_PAYLOAD)
 		return true;
 	if (st->role != ROLE_RUNTIME)
 		return false;
-	cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
+	cgid = st->cgid; /* on the stack: to 6.1 no key may lie in a global function's argument */
+	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
 	return cfg && cfg->armed;
 }
 

@@ -53,11 +53,18 @@ GLOBAL int unix_name(struct scratch *s, __u64 sock)
 }
 
 /* Remember a connection for its end. False: it was told already. */
-static __always_inline bool keep_flow(struct scratch *s, struct sock *sk, bool again)
+static __always_inline bool keep_flow(struct scratch *arg, struct sock *sk, bool again)
 {
-	struct flow *f = (struct flow *)s->rec, *was; /* what is behind the record is free */
-	__u64 key = flow_key(f->r.cookie, (__u64)sk);
+	__u32 index = arg->index;
+	struct scratch *s =
+		bpf_map_lookup_elem(&scratches, &index); /* to 6.1 no value is in `arg` */
+	struct flow *f, *was;
+	__u64 key;
 
+	if (!s)
+		return true;
+	f = (struct flow *)s->rec; /* what is behind the record is free */
+	key = flow_key(f->r.cookie, (__u64)sk);
 	was = again ? bpf_map_lookup_elem(&flows, &key) : NULL;
 	if (was && was->r.h.ret == 0)
 		return false;
