@@ -11,6 +11,8 @@
 
 #define EPERM		  1
 #define FMODE_WRITE	  0x2
+#define O_CREAT		  00000100
+#define O_TRUNC		  00001000
 #define PF_IO_WORKER	  0x00000010
 #define NR_IO_URING_ENTER 426
 
@@ -98,7 +100,7 @@ static __always_inline int prevent(struct prevent_ctx *x)
 	return -EPERM;
 }
 
-/* Opens that are told: for writing, of watched names, of raw devices is the cgroup program's. */
+/* Opens that are told: for writing or making, of watched names; of raw devices is the cgroup program's. */
 SEC("fmod_ret/security_file_open")
 int BPF_PROG(prevent_open, struct file *f)
 {
@@ -107,6 +109,7 @@ int BPF_PROG(prevent_open, struct file *f)
 	x.dentry = (__u64)BPF_CORE_READ(f, f_path.dentry);
 	x.mnt = (__u64)BPF_CORE_READ(f, f_path.mnt);
 	x.reads = !(BPF_CORE_READ(f, f_mode) & FMODE_WRITE) &&
+		  !(BPF_CORE_READ(f, f_flags) & (O_CREAT | O_TRUNC)) &&
 		  watched_dentry(x.dentry) != WATCHED_FILE;
 	if (x.reads && !watchlist_mode)
 		return 0;
@@ -170,13 +173,17 @@ int BPF_PROG(prevent_rename, const struct path *dir, struct dentry *old, const s
 	return prevent(&x);
 }
 
-/* Of a script: for it, and again for its interpreter. */
+/* Not of a script: what will run is its interpreter, which comes here as well. */
 SEC("fmod_ret/security_bprm_check")
 int BPF_PROG(prevent_exec, struct linux_binprm *bprm)
 {
 	struct prevent_ctx x = { .kind = WIRE_EXEC };
 	struct file *f = BPF_CORE_READ(bprm, file);
+	char head[2] = {};
 
+	bpf_probe_read_kernel(head, sizeof(head), bprm->buf);
+	if (head[0] == '#' && head[1] == '!')
+		return 0;
 	x.dentry = (__u64)BPF_CORE_READ(f, f_path.dentry);
 	x.mnt = (__u64)BPF_CORE_READ(f, f_path.mnt);
 	x.ino = BPF_CORE_READ(f, f_inode, i_ino);

@@ -98,6 +98,19 @@ static int fold_atom(const struct fold *f, const struct atom *a)
 	return -1;
 }
 
+int atom_fold(struct event *ev, const struct kind_def *kind, uint32_t escape, const struct atom *a)
+{
+	struct fold f = { .ev = ev, .kind = kind, .escape_known = escape != 0 };
+	int r;
+
+	if (escape)
+		event_set_strz(ev, F_ESCAPE_TYPE, event_escape_name(escape));
+	r = fold_atom(&f, a);
+	if (escape)
+		event_unset(ev, F_ESCAPE_TYPE);
+	return r;
+}
+
 static int fold(const struct fold *f, struct pred *p)
 {
 	int r;
@@ -271,6 +284,7 @@ static void pushdown(struct ruleset *rs, struct event *ev, uint32_t *stamp)
 
 			/* What is for some sandboxes only is decided where they are told apart. */
 			if (runs(r) && !r->st && !r->has_for && r->info.action == RULE_ACT_KILL &&
+			    r->info.scope == RULE_SCOPE_SANDBOX && !r->info.dry_run &&
 			    fold(&f, r->pred) == 1)
 				r->kill_escapes |= 1ull << t;
 		}

@@ -477,6 +477,9 @@ bool pathset_match(const struct strset *set, struct str path);
 /* compile.c */
 int compile_buckets(struct ruleset *rs);
 size_t kind_index(uint16_t kind);
+/* What a check gives when only the kind is known (and the escape type, when not 0): 0, 1, or -1 = it
+ * depends. `ev` is of that kind and else empty. */
+int atom_fold(struct event *ev, const struct kind_def *kind, uint32_t escape, const struct atom *a);
 /* index.c: shared look-ups of a bucket's checks. */
 void bucket_index(struct ruleset *rs, struct bucket *b, uint32_t *local);
 

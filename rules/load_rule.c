@@ -21,6 +21,8 @@ enum {
 	K_SCOPE,
 	K_ATTACK,
 	K_THROTTLE,
+	K_DENY_FALLBACK,
+	K_DRY_RUN,
 	K_STATE_COUNT,
 	K_STATE_WINDOW,
 	K_STATE_DISTINCT,
@@ -49,6 +51,8 @@ static const struct key_def keys[] = {
 	[K_SCOPE] = { "scope", false, true },
 	[K_ATTACK] = { "attack", true, true },
 	[K_THROTTLE] = { "throttle", false, true },
+	[K_DENY_FALLBACK] = { "deny_fallback", false, true },
+	[K_DRY_RUN] = { "dry_run", false, true },
 	[K_STATE_COUNT] = { "count", false, true },
 	[K_STATE_WINDOW] = { "window", false, true },
 	[K_STATE_DISTINCT] = { "distinct", false, true },
@@ -60,7 +64,7 @@ static const struct key_def keys[] = {
 };
 
 /* Ours and planned. Ignoring one of them would make a rule fire where its author said it should not. */
-static const char *const not_yet[] = { "budget", "baseline", "deny_fallback" };
+static const char *const not_yet[] = { "budget", "baseline" };
 
 static void set_text(struct ruleset *rs, const struct ynode *n, enum key_mode mode, struct text *t)
 {
@@ -302,6 +306,17 @@ static void set_key(struct ruleset *rs, struct rule *r, int key, const struct yn
 		    parse_duration_ns(s.p, &r->info.throttle_ns) < 0)
 			rule_error(rs, ynode_pos(n), "throttle '%s' must be like 500ms, 30s or 5m",
 				   s.p);
+		return;
+	case K_DENY_FALLBACK:
+		if (!load_scalar(rs, n, "deny_fallback", &s))
+			return;
+		r->info.deny_fallback = str_eqz(s, "kill");
+		if (!r->info.deny_fallback && !str_eqz(s, "none"))
+			rule_error(rs, ynode_pos(n), "deny_fallback '%s' must be kill or none",
+				   s.p);
+		return;
+	case K_DRY_RUN:
+		load_bool(rs, n, keys[key].name, &r->info.dry_run);
 		return;
 	case K_STATE_COUNT:
 		r->keys.count = n;

@@ -35,6 +35,8 @@ struct rule_info {
 	enum rule_action action;
 	enum rule_scope scope;
 	enum rule_state state;
+	bool dry_run;	    /* the verdict says what would have been done, and nothing is */
+	bool deny_fallback; /* what cannot be denied is killed for */
 	uint64_t throttle_ns; /* 0 = none: at most one alert in this time; never for actions */
 	struct {
 		const struct str *v; /* patterns; n == 0: any */
@@ -75,7 +77,7 @@ int ruleset_add_text(struct ruleset *rs, const char *file, struct str text, stru
 /* Lists and macros for others to use: not told when nobody does, nor when one is replaced. */
 int ruleset_add_library(struct ruleset *rs, const char *name, struct str text, struct err *err);
 /* What the caller can do: a bit an action (1 << RULE_ACT_KILL ...). An enabled rule that asks for
- * another one is an error of its file. Before ruleset_compile; default: alert and kill. */
+ * another one is an error of its file. Before ruleset_compile; default: all. */
 void ruleset_allow_actions(struct ruleset *rs, unsigned actions);
 /* The caller judges with ruleset_judge: rules that count or order events are allowed. Without it they
  * are errors. Before ruleset_compile. */

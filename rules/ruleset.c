@@ -127,7 +127,7 @@ int ruleset_new(struct ruleset **ret, rule_diag_fn fn, void *arg)
 	arena_init(&rs->arena, RULE_ARENA_MAX);
 	rs->fn = fn;
 	rs->fn_arg = arg;
-	rs->actions = 1u << RULE_ACT_ALERT | 1u << RULE_ACT_KILL;
+	rs->actions = (2u << RULE_ACT_HOLD) - 1;
 	rs->sha = EVP_MD_CTX_new();
 	if (!rs->sha || EVP_DigestInit_ex(rs->sha, EVP_sha256(), NULL) != 1) {
 		ruleset_free(rs);

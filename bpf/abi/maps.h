@@ -170,6 +170,7 @@ struct enforce_set {
 	__u32 keys; /* number in the keys of the other maps */
 	__u16 cut_id,
 		cut_verdict; /* for a path that was cut: its head, which decides, is not known */
+	__u64 cut_kinds;
 	__u64 kinds[ENFORCE_BY_COUNT]; /* that any entry of this sort covers */
 	__u16 kind_verdict[ENFORCE_KINDS];
 	__u16 kind_id[ENFORCE_KINDS];

@@ -30,6 +30,12 @@
 /* Set before load: what is not asked for is not even in the program. */
 extern const volatile __u32 enforce_mode;
 
+/* For the walk over a name. */
+struct path_look {
+	struct scratch *s;
+	bool found;
+};
+
 static __always_inline int enforce_max(int a, int b)
 {
 	return a > b ? a : b;
@@ -179,8 +185,13 @@ static __always_inline int enforce_key(struct scratch *arg, struct enforce_set *
 	return rules ? enforce_pick(rules, kind, 0) : 0;
 }
 
-/* By the path that the last walk left in s->path (path_walk, rec_path and the like). A path that was
- * cut or is not under the task's root has no known head: the strictest entry for paths decides. */
+static __always_inline int enforce_cut(struct enforce_set *e, __u32 kind)
+{
+	return e->cut_kinds >> (kind & 63) & 1 ? enforce_pack(e->cut_verdict, e->cut_id) : 0;
+}
+
+/* By the path that the last walk left in s->path (path_walk, rec_path and the like). A path that was cut has
+ * no known head: the strictest of the entries that ask for such paths decides. */
 GLOBAL int enforce_path(struct scratch *s, __u32 set, __u32 kind)
 {
 	struct enforce_set *e;
@@ -192,48 +203,80 @@ GLOBAL int enforce_path(struct scratch *s, __u32 set, __u32 kind)
 	if (!e)
 		return 0;
 	if (s->w.flags & WIRE_F_TRUNC)
-		return enforce_pack(e->cut_verdict, e->cut_id);
+		return enforce_cut(e, kind);
 	pos = s->w.pos;
 	if (pos >= WIRE_PATH_MAX)
 		return 0;
 	n = WIRE_PATH_MAX - pos;
 	__builtin_memset(s->enforce.path, 0, sizeof(s->enforce.path));
 	if (bpf_probe_read_kernel(s->enforce.path, bounded(n, ENFORCE_PATH_MAX), s->path + pos))
-		return enforce_pack(e->cut_verdict, e->cut_id);
+		return enforce_cut(e, kind);
 	return enforce_key(s, e, kind);
 }
 
+/* One byte of a name: does a component begin here that is not what it says (`.`, `..`, none at all)? */
+static long enforce_name_step(__u32 i, struct path_look *x)
+{
+	const char *p = x->s->enforce.path + (i & 0xff);
+	char c;
+
+	if (i >= ENFORCE_PATH_MAX || !p[0])
+		return 1;
+	if (p[0] != '/')
+		return 0;
+	c = p[1];
+	if (c == '.') {
+		c = p[2];
+		if (c == '.')
+			c = p[3];
+	}
+	x->found = !c || c == '/';
+	return x->found;
+}
+
 /* By a name that the caller gave, already in the record at `path`, relative to `base` when it is not
- * absolute (both as packed wire_str). Only for hooks that have no object: `..` and links in it are not
- * resolved, so this may kill, but what must be prevented is decided by enforce_path. */
-GLOBAL int enforce_name(struct scratch *s, __u32 set, __u32 kind, int base, int path)
+ * absolute (both as packed wire_str). Only for hooks that have no object: links in it are not resolved, so
+ * this may kill, but what must be prevented is decided by enforce_path. A name whose text is not that of
+ * the path it leads to (`..`, `//`), or that does not fit, is left to user space, which cleans it. */
+GLOBAL int enforce_name(struct scratch *arg, __u32 set, __u32 kind, int base, int path)
 {
 	struct wire_str b = unpack(base), p = unpack(path);
+	struct path_look x = {};
 	struct enforce_set *e;
-	__u32 at = 0, n;
+	struct scratch *s;
+	__u32 at = 0, index;
 
-	if (!s)
+	if (!arg)
 		return 0;
 	e = enforce_set_get(set, ENFORCE_BY_PATH, kind);
-	if (!e || !p.len)
+	if (!e || !p.len || arg->flags & WIRE_F_TRUNC)
+		return 0;
+	index = arg->index;
+	s = bpf_map_lookup_elem(&scratches, &index);
+	if (!s)
 		return 0;
 	__builtin_memset(s->enforce.path, 0, sizeof(s->enforce.path));
-	n = bounded(b.len, ENFORCE_PATH_MAX);
-	if (!n) {
-		if (bpf_probe_read_kernel(s->enforce.path, bounded(p.len, ENFORCE_PATH_MAX),
+	if (!b.len) {
+		if (p.len > ENFORCE_PATH_MAX ||
+		    bpf_probe_read_kernel(s->enforce.path, bounded(p.len, ENFORCE_PATH_MAX),
 					  s->rec + (p.off & 0x3fff)))
 			return 0;
-		return enforce_key(s, e, kind);
+	} else {
+		if (b.len > ENFORCE_NAME_AT || p.len > ENFORCE_NAME_MAX ||
+		    bpf_probe_read_kernel(s->enforce.path, bounded(b.len, ENFORCE_NAME_AT),
+					  s->rec + (b.off & 0x3fff)))
+			return 0;
+		at = b.len;
+		if (at > 1) /* "/" has its slash */
+			s->enforce.path[at++ & 127] = '/';
+		if (bpf_probe_read_kernel(s->enforce.path + (at & 127),
+					  bounded(p.len, ENFORCE_NAME_MAX),
+					  s->rec + (p.off & 0x3fff)))
+			return 0;
 	}
-	if (bpf_probe_read_kernel(s->enforce.path, n, s->rec + (b.off & 0x3fff)))
-		return 0;
-	at = n;
-	if (n > 1 && n <= ENFORCE_NAME_AT)
-		s->enforce.path[at++ & 127] = '/';
-	if (at <= ENFORCE_NAME_AT) /* else the directory has to do */
-		bpf_probe_read_kernel(s->enforce.path + (at & 127),
-				      bounded(p.len, ENFORCE_NAME_MAX), s->rec + (p.off & 0x3fff));
-	return enforce_key(s, e, kind);
+	x.s = s;
+	bpf_loop(ENFORCE_PATH_MAX, enforce_name_step, &x, 0);
+	return x.found ? 0 : enforce_key(s, e, kind);
 }
 
 /* By remote address and port (host order). family AF_INET: the address is the low 32 bits of `a`, in

@@ -181,6 +181,7 @@
 	X(RULE_TAGS, "metadata.labels", V11, TYPE, "tags", TYPE, NONE, NONE)                       \
 	X(RULE_ATTACK, "+", V11, TYPE, "threat.technique.id", TYPE, "cs3", "attack")               \
 	X(RULE_ACTION, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
+	X(RULE_ENFORCED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
 	X(RULE_SET, "finding_info.analytic.version", V11, TYPE, "rule.version", TYPE, NONE, NONE)  \
 	X(RULE_TRIGGER, "finding_info.related_events[].uid", V11, TYPE, NONE, TYPE, NONE, "trigger") \
 	X(RULE_TRIGGER_KIND, "finding_info.related_events[].type", V11, TYPE, NONE, TYPE, NONE, NONE) \
@@ -189,6 +190,8 @@
 	X(ACTION_RESULT, "status_detail", V11, TYPE, "event.reason", TYPE, "reason", "result")     \
 	X(ACTION_LATENCY, NONE, V11, TYPE, "event.duration", TYPE, NONE, NONE)                     \
 	X(ACTION_BY, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
+	X(ACTION_ID, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
+	X(ACTION_WHO, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(GAP_KIND, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \
 	X(GAP_COUNT, "count", V11, TYPE, NONE, TYPE, "cnt", "lost")                                \
 	X(GAP_REASON, "status_detail", V11, TYPE, "event.reason", TYPE, "reason", "reason")        \

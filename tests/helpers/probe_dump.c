@@ -669,6 +669,7 @@ static void parse_entry(char *text)
 				e->escape = t;
 	} else if (e->by == ENFORCE_BY_PATH) {
 		e->path.path = key;
+		e->path.cut = true;
 	} else if (e->by == ENFORCE_BY_EXE) {
 		if (sscanf(key, "%u/%lu", &e->exe.dev, &e->exe.ino) != 2) {
 			if (stat(key, &st) < 0)

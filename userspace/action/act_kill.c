@@ -9,7 +9,7 @@
 
 #include "userspace/base/clock.h"
 
-int action_is_populated(const struct action_target *t)
+static int read_event(const struct action_target *t, const char *key, int gone)
 {
 	char text[256];
 	const char *p;
@@ -19,11 +19,21 @@ int action_is_populated(const struct action_target *t)
 		return -EBADF;
 	n = pread(t->events_fd, text, sizeof(text) - 1, 0);
 	if (n < 0)
-		/* The cgroup was removed, which needs it to be empty. */
-		return errno == ENODEV ? 0 : -errno;
+		return errno == ENODEV ? gone : -errno; /* the cgroup was removed */
 	text[n] = 0;
-	p = strstr(text, "populated ");
-	return p ? p[strlen("populated ")] == '1' : -EPROTO;
+	p = strstr(text, key);
+	return p ? p[strlen(key)] == '1' : -EPROTO;
+}
+
+/* One that was removed must have been empty. */
+int action_is_populated(const struct action_target *t)
+{
+	return read_event(t, "populated ", 0);
+}
+
+int action_is_frozen(const struct action_target *t)
+{
+	return read_event(t, "frozen ", 0);
 }
 
 /* 1: still populated after wait_ms, 0: empty, -errno. */

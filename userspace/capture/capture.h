@@ -73,10 +73,16 @@ void capture_close(struct capture *c);
  * programs on its leaf. `cgroup_fd` is an open directory of the v2 hierarchy. */
 int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cfg, struct err *err);
 int capture_unwatch(struct capture *c, int cgroup_fd);
+/* Root only. Other escape types are killed for, from now on (sandbox_cfg.kill_escape). */
+int capture_set_kills(struct capture *c, int cgroup_fd, uint64_t kill_escape, struct err *err);
 
 /* Root only, after the sandbox's own kill: SIGKILL to its tasks that left the cgroup. Costs nothing when none
  * did. Returns how many signals were sent. */
 int capture_kill_left(struct capture *c, int cgroup_fd);
+
+/* Root only: SIGKILL to one process, given by number and start (CLOCK_BOOTTIME ns). -EXDEV: it is none of the
+ * payload of this sandbox (our init, ourselves, anything outside), -ESRCH: it has ended. */
+int capture_kill_process(struct capture *c, uint32_t sandbox, uint32_t tgid, uint64_t start);
 
 /* Families with their hook, for doctor and `degraded`. */
 size_t capture_families(const struct capture *c, struct capture_family_state *rows, size_t max);

@@ -14,39 +14,7 @@
 #define WARDER_CAPTURE_ENFORCE_H
 
 #include "userspace/capture/capture.h"
-
-/* Kinds that an entry covers when it names none. */
-#define ENFORCE_FILE_KINDS                                                 \
-	(ENFORCE_KIND(WIRE_FILE_OPEN) | ENFORCE_KIND(WIRE_FILE_WRITE) |    \
-	 ENFORCE_KIND(WIRE_FILE_RENAME) | ENFORCE_KIND(WIRE_FILE_DELETE) | \
-	 ENFORCE_KIND(WIRE_FILE_LINK) | ENFORCE_KIND(WIRE_FILE_ATTR) |     \
-	 ENFORCE_KIND(WIRE_FILE_MKDIR))
-#define ENFORCE_NET_KINDS (ENFORCE_KIND(WIRE_NET_CONNECT) | ENFORCE_KIND(WIRE_NET_SEND))
-
-struct enforce_entry {
-	uint16_t id;	  /* the caller's, not 0: wire_hdr.enforced of what it decided */
-	uint16_t verdict; /* enum enforce_verdict */
-	uint16_t by;	  /* enum enforce_by: which member below counts */
-	uint64_t
-		kinds; /* ENFORCE_KIND bits. 0: paths all of files, executables exec, addresses connect
-			  * and send; by kind it must be given */
-	uint32_t escape; /* enum wire_escape_type */
-	struct {
-		const char *path; /* absolute, as the sandbox sees it; with all that is below it */
-		bool exact;	  /* only itself */
-		bool bytes;	  /* as a plain prefix of bytes: "/etc/pass" covers /etc/passwd */
-	} path;
-	struct {
-		uint32_t dev; /* kernel's: major << 20 | minor */
-		uint64_t ino;
-	} exe; /* WIRE_EXEC: that is to run; other kinds: that acts */
-	struct {
-		uint16_t family;	     /* AF_INET or AF_INET6; v4-mapped addresses are IPv4 */
-		uint8_t bits;		     /* of the network */
-		uint8_t ip[16];		     /* network order */
-		uint16_t port_from, port_to; /* 0, 0 = all */
-	} addr;
-};
+#include "userspace/event/enforce_entry.h"
 
 /* ---- compiled form, for the maps; no kernel needed ---- */
 

@@ -108,7 +108,7 @@ static int add_path(struct enforce_tables *t, const struct enforce_entry *e,
 	char bytes[ENFORCE_PATH_MAX + 2] = { 0 };
 	int rc;
 
-	if (n == 0 || e->path.path[0] != '/' || n > ENFORCE_PATH_MAX - 1)
+	if (!e->path.path || n > ENFORCE_PATH_MAX - 1 || (e->path.path[0] != '/' && !e->path.bytes))
 		return err_set(err, EINVAL,
 			       "enforcement entry %u: a path is absolute and has up to %d bytes",
 			       e->id, ENFORCE_PATH_MAX - 1);
@@ -116,7 +116,7 @@ static int add_path(struct enforce_tables *t, const struct enforce_entry *e,
 	while (!e->path.bytes && n > 1 && bytes[n - 1] == '/')
 		bytes[--n] = 0;
 	if (e->path.bytes)
-		return add_path_row(t, bytes, n, r, err);
+		return add_path_row(t, bytes, n + e->path.exact, r, err);
 	if (n == 1 && !e->path.exact) /* the root: all there is */
 		return add_path_row(t, bytes, 1, r, err);
 	rc = add_path_row(t, bytes, n + 1, r, err); /* itself: up to its NUL */
@@ -319,7 +319,10 @@ static int add_entry(struct enforce_tables *t, const struct enforce_entry *e, st
 		break;
 	case ENFORCE_BY_PATH:
 		rc = add_path(t, e, &r, err);
-		put_verdict(&t->set.cut_verdict, &t->set.cut_id, e);
+		if (e->path.cut) {
+			put_verdict(&t->set.cut_verdict, &t->set.cut_id, e);
+			t->set.cut_kinds |= r.kinds;
+		}
 		break;
 	case ENFORCE_BY_EXE:
 		rc = add_exe(t, e, &r, err);

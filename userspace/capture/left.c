@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -24,6 +25,24 @@ static bool kill_if_of(int tasks_fd, pid_t pid, uint32_t sandbox)
 	if (pidfd < 0 || bpf_map_lookup_elem(tasks_fd, &pidfd, &st) < 0 || st.sandbox != sandbox)
 		return false;
 	return syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
+}
+
+int capture_kill_process(struct capture *c, uint32_t sandbox, uint32_t tgid, uint64_t start)
+{
+	auto_close int pidfd = -1;
+	struct task_state st;
+
+	if (tgid <= 1 || (pid_t)tgid == getpid())
+		return -EXDEV;
+	pidfd = (int)syscall(SYS_pidfd_open, tgid, 0);
+	if (pidfd < 0)
+		return -errno;
+	if (bpf_map_lookup_elem(bpf_map__fd(c->skel->maps.tasks), &pidfd, &st) < 0 ||
+	    st.sandbox != sandbox || st.role != ROLE_PAYLOAD)
+		return -EXDEV;
+	if (st.start != start) /* another one has the number now */
+		return -ESRCH;
+	return syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0 ? 0 : -errno;
 }
 
 static int kill_pass(int tasks_fd, uint32_t sandbox)

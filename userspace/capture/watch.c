@@ -131,6 +131,26 @@ static int set_guard(struct capture *c, const struct sandbox_cfg *cfg, struct er
 	return 0;
 }
 
+int capture_set_kills(struct capture *c, int cgroup_fd, uint64_t kill_escape, struct err *err)
+{
+	int fd = bpf_map__fd(c->skel->maps.sandboxes);
+	struct sandbox_cfg cfg;
+	uint64_t cgid;
+	int r;
+
+	r = cgroup_id(cgroup_fd, &cgid, err);
+	if (r < 0)
+		return r;
+	if (bpf_map_lookup_elem(fd, &cgid, &cfg) < 0)
+		return err_set(err, errno, "sandbox in the probes' table: %m");
+	if (cfg.kill_escape == kill_escape)
+		return 0; /* the kernel writes to the entry, too: it is left alone where that can be */
+	cfg.kill_escape = kill_escape;
+	if (bpf_map_update_elem(fd, &cgid, &cfg, BPF_EXIST) < 0)
+		return err_set(err, errno, "sandbox in the probes' table: %m");
+	return 0;
+}
+
 int capture_resume(struct capture *c)
 {
 	int stopped = bpf_map__fd(c->skel->maps.stopped), tasks = bpf_map__fd(c->skel->maps.tasks);

@@ -15,10 +15,12 @@
 
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
-#define SINKS_MAX	 FANOUT_SINKS_MAX
-#define RING_MIN	 (64 << 10)
-#define RING_MAX	 (256 << 20)
-#define DRAIN_DEFAULT_NS (10 * NSEC_PER_SEC)
+#define SINKS_MAX	  FANOUT_SINKS_MAX
+#define RING_MIN	  (64 << 10)
+#define RING_MAX	  (256 << 20)
+#define DRAIN_DEFAULT_NS  (10 * NSEC_PER_SEC)
+#define HOLD_DEFAULT_NS	  (300 * NSEC_PER_SEC)
+#define FREEZE_DEFAULT_NS (900 * NSEC_PER_SEC)
 
 struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
@@ -27,6 +29,9 @@ struct run_args {
 	const char *on_pressure;
 	uint64_t urgent_ring, bulk_ring;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
+	uint64_t hold_timeout, freeze_timeout;
+	const char *hold_default;
+	bool dry_run_actions;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output;
 };
 
@@ -89,6 +94,14 @@ static const struct option_def OPTIONS[] = {
 	  "kernel buffer for exec, exit and escape events (default: 4M)" },
 	{ "bulk-ring", 0, OPT_SIZE, AT(bulk_ring), "SIZE",
 	  "kernel buffer for file and network events (default: 8M)" },
+	{ "hold-timeout", 0, OPT_DURATION, AT(hold_timeout), "TIME",
+	  "how long a rule's question (action: hold) waits for an answer (default: 5m; 0: for ever)" },
+	{ "hold-default", 0, OPT_STR, AT(hold_default), "ANSWER",
+	  "the answer when nobody gives one: deny (default: the sandbox is killed) or approve" },
+	{ "freeze-timeout", 0, OPT_DURATION, AT(freeze_timeout), "TIME",
+	  "kill a sandbox that was frozen for so long (default: 15m; 0: never)" },
+	{ "dry-run-actions", 0, OPT_FLAG, AT(dry_run_actions), NULL,
+	  "rules only tell what they would do: nothing is denied, killed, frozen or held" },
 	{ "dry-run", 0, OPT_FLAG, AT(dry_run), NULL, "print what would be done, do nothing" },
 	{ "json", 0, OPT_FLAG, AT(json), NULL, "with --dry-run: as JSON" },
 	{ "quiet", 'q', OPT_FLAG, AT(quiet), NULL, "no closing line on stderr" },
@@ -168,6 +181,8 @@ static void args_defaults(struct run_args *a)
 		.nofile = spec.limits.nofile,
 		.fsize = spec.limits.fsize,
 		.export_wait = DRAIN_DEFAULT_NS,
+		.hold_timeout = HOLD_DEFAULT_NS,
+		.freeze_timeout = FREEZE_DEFAULT_NS,
 	};
 }
 
@@ -372,29 +387,29 @@ static int load_rules(struct run_rules *ret, const struct run_args *a)
 				 ret->files.actions);
 }
 
-/* An action that we cannot carry out must not be taken for one that protects. */
-static int check_actions(const struct ruleset *rs, struct err *err)
+static int parse_hold(const struct run_args *a, struct hold_policy *ret, struct err *err)
 {
-	for (size_t i = 0; i < ruleset_count(rs); i++) {
-		const struct rule_info *r = ruleset_get(rs, i);
-
-		if (r->state == RULE_DISABLED || r->state == RULE_REFUSED)
-			continue;
-		if (r->action != RULE_ACT_ALERT && r->action != RULE_ACT_KILL)
-			return err_set(err, ENOTSUP,
-				       "%s:%d: rule '%s': action '%s' cannot be carried out here; "
-				       "'alert' and 'kill' can",
-				       r->file, r->line, r->name, rule_action_name(r->action));
-	}
-	return 0;
+	*ret = (struct hold_policy){ .timeout_ns = a->hold_timeout,
+				     .freeze_timeout_ns = a->freeze_timeout };
+	if (!a->hold_default || !strcmp(a->hold_default, "deny"))
+		return 0;
+	ret->approve = !strcmp(a->hold_default, "approve");
+	return ret->approve ? 0
+			    : err_set(err, EINVAL,
+				      "option '--hold-default': '%s' is not deny or approve",
+				      a->hold_default);
 }
 
 static void print_closing(const struct run_result *res)
 {
 	const struct engine_result *e = &res->engine;
 
-	if (e->rule[0])
+	if (e->rule[0] && !strcmp(res->reason, "rule"))
 		log_warn("sandbox killed by rule '%s'", e->rule);
+	else if (e->rule[0])
+		log_warn("rule '%s': %s", e->rule, e->action);
+	if (!strcmp(res->reason, "operator"))
+		log_warn("sandbox killed by an operator");
 	if (!strcmp(res->reason, "oom"))
 		log_warn("sandbox killed: memory limit");
 	if (!strcmp(res->reason, "timeout"))
@@ -470,7 +485,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		  const struct run_rules *rules, struct sinks *sinks, enum run_sign sign,
 		  uint32_t pressure, struct run_result_file *result)
 {
-	const struct run_options opt = {
+	struct run_options opt = {
 		.spec = spec,
 		.sign = sign,
 		.pressure = pressure,
@@ -479,6 +494,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.rules = rules->set,
 		.rule_files = &rules->files,
 		.rule_texts = { rules->texts.p, rules->texts.n },
+		.dry_run_actions = a->dry_run_actions,
 		.session_dir = a->session_dir,
 		.sinks = sinks->v,
 		.sinks_n = sinks->n,
@@ -493,6 +509,8 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 	struct err err = { 0 };
 	int r;
 
+	if (parse_hold(a, &opt.hold, &err) < 0)
+		return cli_bad_usage("run", &err);
 	r = run_session(&res, &opt, &err);
 	if (err.code)
 		log_error("%s", err_text(&err));
@@ -551,8 +569,6 @@ int cmd_run(int argc, char **argv)
 		return cli_fail(&err);
 	if (load_rules(&rules, &a) < 0)
 		return EXIT_WARDER;
-	if (check_actions(rules.set, &err) < 0)
-		return cli_fail(&err);
 	if (a.dry_run)
 		return dry_run(&spec, a.json, &err);
 	if (geteuid() != 0) {

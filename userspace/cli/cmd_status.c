@@ -291,7 +291,7 @@ static void print_session(const char *session, const struct parts *p,
 {
 	struct str run = part_of(p, "run"), sinks = part_of(p, "sinks"), sink;
 	struct scan s = scan_of(sinks);
-	char name[128], pid[24], degraded[512];
+	char name[128], pid[24], degraded[512], rule[128], id[32];
 
 	printf("%s  %s  pid %s\n", session, member(run, "name", name, sizeof(name)),
 	       member(run, "pid", pid, sizeof(pid)));
@@ -302,6 +302,10 @@ static void print_session(const char *session, const struct parts *p,
 		print_sink(sink);
 	if (usage)
 		print_usage(usage);
+	s = scan_of(part_of(p, "questions"));
+	while (scan_element(&s, &sink))
+		printf("  STOPPED by rule '%s': warder approve %s, or deny\n",
+		       member(sink, "rule", rule, sizeof(rule)), member(sink, "id", id, sizeof(id)));
 }
 
 static int show(int sessions, bool json)

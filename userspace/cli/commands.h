@@ -3,7 +3,9 @@
 #ifndef WARDER_CLI_COMMANDS_H
 #define WARDER_CLI_COMMANDS_H
 
+int cmd_approve(int argc, char **argv);
 int cmd_consume(int argc, char **argv);
+int cmd_deny(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_events(int argc, char **argv);
@@ -11,6 +13,8 @@ int cmd_evidence(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_keys(int argc, char **argv);
 int cmd_fields(int argc, char **argv);
+int cmd_freeze(int argc, char **argv);
+int cmd_kill(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_review(int argc, char **argv);
@@ -20,6 +24,7 @@ int cmd_sessions(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_sink(int argc, char **argv);
 int cmd_status(int argc, char **argv);
+int cmd_thaw(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 #endif

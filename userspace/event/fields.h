@@ -259,6 +259,8 @@ enum field_type {
 	X(RULE_TAGS, "rule.tags", FT_STRLIST, FAM_RULE, "tags of the rule")                        \
 	X(RULE_ATTACK, "rule.attack", FT_STRLIST, FAM_RULE, "MITRE ATT&CK technique ids")          \
 	X(RULE_ACTION, "rule.action", FT_STR, FAM_RULE, "action that the rule asks for")           \
+	X(RULE_ENFORCED, "rule.enforced", FT_STR, FAM_RULE,                                        \
+	  "what became of the act: prevented killed-before-return killed-after ...")                \
 	X(RULE_SET, "rule.set", FT_STR, FAM_RULE | FAM_AGENT, "SHA-256 of the rule set in force")  \
 	X(RULE_SUPPRESSED, "rule.suppressed", FT_U64, FAM_RULE | FAM_AGENT,                        \
 	  "alerts of this rule held back by its throttle since the one before")                    \
@@ -271,6 +273,8 @@ enum field_type {
 	X(ACTION_LATENCY, "action.latency_ns", FT_U64, FAM_RULE,                                   \
 	  "from the event to the action done")                                                     \
 	X(ACTION_BY, "action.by", FT_STR, FAM_RULE, "kernel, agent or operator")                   \
+	X(ACTION_ID, "action.id", FT_STR, FAM_RULE, "hold: what warder approve and deny take")      \
+	X(ACTION_WHO, "action.who", FT_STR, FAM_RULE, "operator: user, login user and process")     \
 	X(GAP_KIND, "gap.kind", FT_STR, FAM_AGENT, "event kind that was lost; any = unknown")      \
 	X(GAP_COUNT, "gap.count", FT_U64, FAM_AGENT, "how many were lost")                         \
 	X(GAP_REASON, "gap.reason", FT_STR, FAM_AGENT, "ring_full; rate: one sandbox's flood was cut; not_stored: memory or disk did not suffice") \

@@ -16,8 +16,10 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/json.h"
 #include "userspace/base/log.h"
 #include "userspace/pipeline/checkpoint_source.h"
+#include "userspace/pipeline/control.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
@@ -28,6 +30,7 @@
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
+#define ENGINE_FDS	 3 /* polled besides those of operators */
 #define ENGINE_NICE	 (-5)
 
 enum gauge {
@@ -81,6 +84,7 @@ struct engine {
 	uint64_t next_gap_check;
 	uint32_t pressed; /* stops and kills for a full ring that were dealt with */
 	bool pressure_killed;
+	struct control control;
 	bool finished;
 	struct reload_job reload;
 	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
@@ -181,10 +185,11 @@ static int drop_descriptors(const struct engine *e)
 {
 	const struct engine_options *opt = e->opt;
 	const struct action_target *t = &opt->session.target;
-	int keep[] = { e->fd,	       capture_fd(opt->capture),
-		       opt->bundle_fd, opt->cursor_dirfd,
-		       t->kill_fd,     t->freeze_fd,
-		       t->events_fd,   opt->status_dirfd };
+	int keep[] = { e->fd,		capture_fd(opt->capture),
+		       opt->bundle_fd,	opt->cursor_dirfd,
+		       t->kill_fd,	t->freeze_fd,
+		       t->events_fd,	opt->status_dirfd,
+		       opt->control_fd, t->proc_fd };
 
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }
@@ -355,6 +360,85 @@ static void check_pressure(struct engine *e)
 	} else if (e->fd >= 0) {
 		send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL);
 	}
+}
+
+/* ---- orders of operators ---- */
+
+static void carry_out(void *arg, const char *word, const char *argument, const char *who,
+		      struct control_answer *ret)
+{
+	static const char *const words[] = {
+		[ORDER_APPROVE] = "approve", [ORDER_DENY] = "deny", [ORDER_FREEZE] = "freeze",
+		[ORDER_THAW] = "thaw",	     [ORDER_KILL] = "kill",
+	};
+	const struct session_options *so;
+	struct engine *e = arg;
+	uint32_t id = 0;
+
+	so = &e->opt->session;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strcmp(word, words[i]) != 0)
+			continue;
+		if (i <= ORDER_DENY && !hold_name_parse(argument, so->session, &id)) {
+			ret->result = -ENOENT;
+			return;
+		}
+		ret->result = pipeline_order(e->pipeline, so->sandbox_id, (enum pipeline_order)i,
+					     id, who, ret->text, sizeof(ret->text));
+		return;
+	}
+	ret->result = -EINVAL;
+	snprintf(ret->text, sizeof(ret->text), "unknown request");
+}
+
+struct stop_words {
+	const char *session;
+	struct buf text;
+	struct json json;
+	size_t n;
+};
+
+static void add_question(void *arg, const struct hold *h)
+{
+	struct stop_words *w = arg;
+	char name[HOLD_NAME_MAX];
+
+	hold_name_text(name, w->session, h->id);
+	buf_printf(&w->text, "%srule '%s' asks: warder approve %s, or warder deny %s",
+		   w->n++ ? "; " : "", h->rule, name, name);
+	json_object_begin(&w->json);
+	json_key(&w->json, "id");
+	json_strz(&w->json, name);
+	json_key(&w->json, "rule");
+	json_strz(&w->json, h->rule);
+	json_key(&w->json, "trigger");
+	json_strz(&w->json, h->trigger);
+	json_object_end(&w->json);
+}
+
+/* For `warder status`, and for who sits in front of `warder run`. */
+static void check_stopped(struct engine *e)
+{
+	struct stop_words w = { .session = e->opt->session.session };
+	struct engine_msg msg = { .type = ENGINE_STOPPED };
+	auto_buf struct buf json = { 0 };
+	bool changed, stopped;
+
+	json_init(&w.json, &json);
+	json_array_begin(&w.json);
+	stopped = pipeline_is_stopped(e->pipeline, e->opt->session.sandbox_id, &changed,
+				      add_question, &w);
+	json_array_end(&w.json);
+	if (changed) {
+		if (stopped && !w.n)
+			buf_printf(&w.text, "frozen: warder thaw or warder kill %s", w.session);
+		snprintf(msg.text, sizeof(msg.text), "%.*s", (int)w.text.n,
+			 w.text.n ? w.text.p : "");
+		if (e->fd >= 0)
+			send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+		run_status_write(e->opt->status_dirfd, "questions", (struct str){ json.p, json.n });
+	}
+	buf_done(&w.text);
 }
 
 static void fill_result(struct engine *e, const struct outcome *o, struct engine_result *ret)
@@ -573,13 +657,16 @@ static void read_control(struct engine *e)
 /* -1: until something happens. */
 static int next_timeout(const struct engine *e, int tick, size_t held)
 {
-	uint64_t deadline = journal_deadline(e->journal), now, left;
+	uint64_t deadline = journal_deadline(e->journal), due = pipeline_deadline(e->pipeline);
+	uint64_t now, left;
 
 	if (held)
 		return 1;
 	if (tick < 0 && e->fanout &&
 	    sink_watch_is_needed(&e->sinks, journal_next_seq(e->journal) - 1))
 		tick = SINK_WATCH_NS / NSEC_PER_MSEC;
+	if (due != UINT64_MAX && (!deadline || due < deadline))
+		deadline = due;
 	if (!deadline)
 		return tick;
 	now = clock_ns(CLOCK_MONOTONIC);
@@ -611,7 +698,7 @@ static void loop(struct engine *e)
 	size_t held = 0;
 
 	while (!e->finished) {
-		struct pollfd fds[] = {
+		struct pollfd fds[ENGINE_FDS + CONTROL_FDS] = {
 			{ .fd = capture_fd(e->opt->capture), .events = POLLIN },
 			{ .fd = e->fd, .events = POLLIN },
 			{ .fd = reload_job_fd(&e->reload), .events = POLLIN },
@@ -624,6 +711,8 @@ static void loop(struct engine *e)
 		if (tick < 0) /* what came before the kernel knew that we sleep */
 			got += capture_drain(e->opt->capture, false, feed, e, &held);
 		pipeline_end_turn(e->pipeline);
+		pipeline_tick(e->pipeline);
+		check_stopped(e);
 		check_gaps(e, false);
 		check_pressure(e);
 		check_sinks(e);
@@ -632,11 +721,14 @@ static void loop(struct engine *e)
 			journal_commit(e->journal);
 		if (e->fanout && (got > 0 || deadline))
 			fanout_notify(e->fanout);
+		control_poll(&e->control, fds + ENGINE_FDS);
 		n = poll(fds, ARRAY_SIZE(fds), next_timeout(e, tick, held));
 		if (n < 0 && errno != EINTR)
 			break;
 		if (n > 0 && fds[2].revents)
 			change_rules(e);
+		if (n > 0)
+			control_serve(&e->control, fds + ENGINE_FDS, carry_out, e);
 		if (n > 0 && fds[1].revents)
 			read_control(e);
 	}
@@ -651,6 +743,7 @@ static void engine_main(int fd, const struct engine_options *opt)
 
 	init_gauges(&e);
 	/* A session of its own, deaf to the terminal's signals: the root part decides when to stop. */
+	control_init(&e.control, opt->control_fd, opt->owner);
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
@@ -813,7 +906,8 @@ int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engin
 		n = recv(fd, &msg, sizeof(msg), 0);
 	} while ((n < 0 && errno == EINTR) ||
 		 (n == (ssize_t)sizeof(msg) &&
-		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RULES_DONE)));
+		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RULES_DONE ||
+		   msg.type == ENGINE_STOPPED)));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)

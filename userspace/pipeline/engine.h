@@ -22,6 +22,8 @@ struct engine_options {
 	int keys_dirfd; /* of the host key that signs the record, for the root part only; -1 = none */
 	uint8_t host_key[KEY_LEN];
 	int status_dirfd; /* run_status.h; -1 = none */
+	int control_fd;	  /* listening (control.h); -1 = none */
+	uid_t owner;	  /* besides root, who may use it */
 	struct exporter_config *sinks;
 	size_t sinks_n;
 	/* The kernel's tables, by the root part, which can look at them; NULL = they are not shown. */
@@ -45,6 +47,7 @@ enum engine_msg_type {
 	ENGINE_RULES, /* to engine, with a descriptor: judge by these from now on; without: they are
 			* broken, tell it */
 	ENGINE_RULES_DONE, /* to root: text says how that went; ok or not */
+	ENGINE_STOPPED,	/* to root: text says why the sandbox stands still; empty: it goes on */
 };
 
 struct engine_result {

@@ -17,6 +17,8 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 
 	if (verdict == SESSION_KILLED_BY_RULE)
 		return (struct outcome){ "rule", CODE_KILLED };
+	if (verdict == SESSION_KILLED_BY_OPERATOR)
+		return (struct outcome){ "operator", CODE_KILLED };
 	if (verdict == SESSION_KILLED_FOR_EVENTS)
 		return (struct outcome){ "event_limit", CODE_KILLED };
 	if (facts->internal)
@@ -35,7 +37,7 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 const char *outcome_reason(const char *text)
 {
 	static const char *const reasons[] = { "rule", "timeout",      "oom",	     "signal",
-					       "exit", "output_limit", "event_limit" };
+					       "exit", "output_limit", "event_limit", "operator" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (!strcmp(text, reasons[i]))

@@ -8,6 +8,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/enrich/enrich.h"
 #include "userspace/event/decode.h"
+#include "userspace/pipeline/order.h"
 #include "userspace/pipeline/session.h"
 #include "userspace/pipeline/verdict.h"
 
@@ -23,6 +24,7 @@ struct pipeline {
 	struct event ev;
 	struct pipeline_counters counters;
 	bool alerted;					     /* in this turn, by any session */
+	uint32_t top;					     /* highest id there was */
 	struct session *sessions[PIPELINE_SESSIONS_MAX + 1]; /* by sandbox id */
 };
 
@@ -117,6 +119,7 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 		return r;
 	}
 	p->sessions[opt->sandbox_id] = s;
+	p->top = MAX(p->top, opt->sandbox_id);
 	return 0;
 }
 
@@ -181,6 +184,8 @@ static void judge(struct pipeline *p, struct session *s, struct event *ev)
 	matches.n = matches.more = 0;
 	if (p->rules)
 		ruleset_judge(p->rules, s->memory, ev, &matches);
+	if (p->rules)
+		verdict_attribute(p->rules, ev, &matches);
 	p->counters.rule_overflow += matches.more;
 	verdict_act(s, ev, &matches, &verdict);
 	if (session_emit(s, ev, &p->json) == 0)
@@ -401,6 +406,63 @@ int pipeline_rules_event(struct pipeline *p, uint32_t sandbox_id, bool ok, const
 	r = session_emit(s, &p->ev, &p->json);
 	session_commit(s);
 	return r;
+}
+
+int pipeline_order(struct pipeline *p, uint32_t sandbox_id, enum pipeline_order what, uint32_t id,
+		   const char *who, char *reply, size_t reply_n)
+{
+	struct session *s = find_session(p, sandbox_id);
+	struct order o = {
+		.what = what,
+		.id = id,
+		.who = who,
+		.reply = reply,
+		.reply_n = reply_n,
+		.rule_set = p->rules ? ruleset_hash(p->rules) : NULL,
+	};
+
+	if (!s)
+		return -ESRCH;
+	arena_reset(&p->arena);
+	return order_carry_out(s, &o, &p->arena, &p->json);
+}
+
+void pipeline_tick(struct pipeline *p)
+{
+	const char *set = p->rules ? ruleset_hash(p->rules) : NULL;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i <= p->top; i++) {
+		if (!p->sessions[i] || hold_deadline(&p->sessions[i]->holds) > now)
+			continue;
+		arena_reset(&p->arena);
+		order_expire(p->sessions[i], now, set, &p->arena, &p->json);
+	}
+}
+
+uint64_t pipeline_deadline(const struct pipeline *p)
+{
+	uint64_t at = UINT64_MAX;
+
+	for (size_t i = 0; i <= p->top; i++)
+		if (p->sessions[i])
+			at = MIN(at, hold_deadline(&p->sessions[i]->holds));
+	return at;
+}
+
+bool pipeline_is_stopped(struct pipeline *p, uint32_t sandbox_id, bool *ret_changed,
+			 pipeline_hold_fn fn, void *arg)
+{
+	struct session *s = find_session(p, sandbox_id);
+
+	*ret_changed = false;
+	if (!s || s->stats.verdict != SESSION_UNDECIDED)
+		return false;
+	*ret_changed = s->holds.changed;
+	s->holds.changed = false;
+	for (size_t i = 0; i < s->holds.n; i++)
+		fn(arg, &s->holds.v[i]);
+	return hold_is_stopped(&s->holds);
 }
 
 void pipeline_counters(const struct pipeline *p, struct pipeline_counters *ret)

@@ -8,6 +8,7 @@
 #include "userspace/action/action.h"
 #include "userspace/capture/capture.h"
 #include "userspace/event/event.h"
+#include "userspace/pipeline/hold.h"
 #include "userspace/store/store.h"
 
 #define PIPELINE_SESSIONS_MAX SANDBOXES_MAX
@@ -37,7 +38,9 @@ struct session_options {
 	int64_t real_offset_ns;
 	const struct clock_state *clock; /* may be NULL: unknown */
 	struct action_target target; /* borrowed descriptors */
-	struct journal *journal;     /* borrowed; NULL = events are judged but not kept */
+	struct hold_policy hold;
+	bool dry_run;		 /* actions are told, not done */
+	struct journal *journal; /* borrowed; NULL = events are judged but not kept */
 };
 
 /* Why a session ended, as far as the pipeline decided it. */
@@ -45,6 +48,7 @@ enum session_verdict {
 	SESSION_UNDECIDED,
 	SESSION_KILLED_BY_RULE,
 	SESSION_OOM,
+	SESSION_KILLED_BY_OPERATOR,
 	SESSION_KILLED_FOR_EVENTS, /* more than the rings could take, and the policy is to kill */
 };
 
@@ -87,6 +91,30 @@ int pipeline_set_rules(struct pipeline *p, const struct ruleset *rules, size_t *
 
 /* audit.rules: what became of rules that were to be loaded. rule.set is the set in force. */
 int pipeline_rules_event(struct pipeline *p, uint32_t sandbox_id, bool ok, const char *text);
+
+/* ---- what an operator asks for, and what is due ---- */
+
+enum pipeline_order {
+	ORDER_APPROVE, /* the question: let the sandbox go on */
+	ORDER_DENY,    /* the question: kill it */
+	ORDER_FREEZE,
+	ORDER_THAW, /* a freeze; questions stay */
+	ORDER_KILL,
+};
+
+/* Carries it out and journals it with who asked ("uid 0, pid 7"). `id`: of APPROVE and DENY. `reply` gets a
+ * line for the operator. 0, -ENOENT (no such question, not frozen), -ESRCH (killed already). */
+int pipeline_order(struct pipeline *p, uint32_t sandbox_id, enum pipeline_order what, uint32_t id,
+		   const char *who, char *reply, size_t reply_n);
+/* Answer questions and end freezes whose time is over. */
+void pipeline_tick(struct pipeline *p);
+/* CLOCK_MONOTONIC ns of what is due next; UINT64_MAX = nothing. */
+uint64_t pipeline_deadline(const struct pipeline *p);
+/* Is it stopped, and by what? `fn` is called for each open question. Sets *ret_changed when that differs from
+ * the last call. */
+typedef void (*pipeline_hold_fn)(void *arg, const struct hold *h);
+bool pipeline_is_stopped(struct pipeline *p, uint32_t sandbox_id, bool *ret_changed,
+			 pipeline_hold_fn fn, void *arg);
 
 struct pipeline_counters {
 	uint64_t fed, emitted, unattributed /* no such sandbox */, rule_overflow;

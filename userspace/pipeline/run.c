@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 #include "userspace/base/json.h"
 #include "userspace/base/log.h"
 #include "userspace/enrich/enrich.h"
+#include "userspace/pipeline/control.h"
+#include "userspace/pipeline/enforcement.h"
 #include "userspace/pipeline/limits.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/relay.h"
@@ -31,7 +34,7 @@
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  5			/* polled besides those of the limits */
+#define OTHER_FDS	  6			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -60,6 +63,10 @@ struct run {
 	struct enrich_place places[ENRICH_PLACES_MAX];
 	size_t places_n;
 	int bundle_fd, cursor_fd, keys_fd, status_fd, signal_fd, engine_fd;
+	int control_fd;	 /* listening; for the engine */
+	int proc_fds[2]; /* single processes to end: ours, the engine's end */
+	bool enforces;	 /* probes were loaded for it */
+	bool stopped;	 /* the sandbox stands still */
 	uint8_t host_key[KEY_LEN];
 	bool watched;
 	pid_t engine;
@@ -230,6 +237,10 @@ static void open_status(struct run *run)
 	json_object_end(&j);
 	/* Too long a command: then it is shown by its sinks and probes only. */
 	run_status_write(run->status_fd, "run", (struct str){ text.p, text.n });
+	if (control_listen(&run->control_fd, run->status_fd, run->uid, run->gid, &err) < 0)
+		log_warn("%s: ignoring it, this session cannot be approved, thawed or killed from "
+			 "outside",
+			 err_text(&err));
 }
 
 static void add_degraded(struct run_result *res, const char *text)
@@ -289,13 +300,31 @@ static void read_resolvers(struct run *run)
 	}
 }
 
+static struct rule_session rule_session(const struct run *run)
+{
+	return (struct rule_session){ .backend = run->spec.backend,
+				      .tier = run->capture ? capture_tier(run->capture) : NULL,
+				      .tenant = run->spec.tenant,
+				      .policy = sandbox_plan_hash(run->plan) };
+}
+
+static int load_enforcement(struct run *run, struct err *err)
+{
+	const struct rule_session rs = rule_session(run);
+
+	if (!run->opt->rules || !run->enforces)
+		return 0;
+	return enforcement_load(run->capture, run->opt->rules, &rs, err);
+}
+
 static int watch_sandbox(struct run *run, struct err *err)
 {
 	struct sandbox_cfg cfg = { .id = SANDBOX_ID, .pressure = run->opt->pressure };
 	int r;
 
-	if (run->opt->rules)
+	if (run->opt->rules && !run->opt->dry_run_actions)
 		cfg.kill_escape = ruleset_kernel_kill_escapes(run->opt->rules);
+	cfg.enforce = run->enforces ? ENFORCEMENT_SET : 0;
 	r = capture_watch(run->capture, sandbox_cgroup_fd(run->sandbox), &cfg, err);
 	if (r == 0)
 		run->watched = true;
@@ -340,6 +369,8 @@ static int start_engine(struct run *run, struct err *err)
 		.cursor_dirfd = run->cursor_fd,
 		.keys_dirfd = run->keys_fd,
 		.status_dirfd = run->status_fd,
+		.control_fd = run->control_fd,
+		.owner = getuid(),
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
 		.usage = run->next_usage ? &run->usage : NULL,
@@ -373,7 +404,10 @@ static int start_engine(struct run *run, struct err *err)
 						.kill_fd = sandbox_kill_fd(run->sandbox),
 						.freeze_fd = sandbox_freeze_fd(run->sandbox),
 						.events_fd = sandbox_events_fd(run->sandbox),
+						.proc_fd = run->proc_fds[1],
 					},
+				.hold = run->opt->hold,
+				.dry_run = run->opt->dry_run_actions,
 			},
 		.record =
 			{
@@ -469,11 +503,19 @@ static int prepare(struct run *run, struct err *err)
 	r = block_signals(run, err);
 	if (r < 0)
 		return r;
+	if (!run->opt->dry_run_actions)
+		r = enforcement_is_wanted(run->opt->rules, NULL, &run->enforces, err);
+	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+				 run->proc_fds) < 0)
+		r = err_set(err, errno, "socket pair: %m");
+	if (r < 0)
+		return r;
 	watch = watch_entries(run);
 	if (!watch)
 		return err_set(err, ENOMEM, "watched paths: out of memory");
 	r = capture_open(&run->capture,
 			 &(struct capture_options){ .quiet_libbpf = true,
+						    .enforce = run->enforces,
 						    .watch = watch,
 						    .watch_n = run->opt->watch_n,
 						    .urgent_bytes = run->opt->urgent_bytes,
@@ -482,6 +524,9 @@ static int prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	read_resolvers(run);
+	r = load_enforcement(run, err);
+	if (r < 0)
+		return r;
 	r = sandbox_create(&run->sandbox, run->plan, err);
 	if (r < 0)
 		return r;
@@ -503,6 +548,12 @@ static int prepare(struct run *run, struct err *err)
 	return start_engine(run, err);
 }
 
+/* A person who wants it to end must not wait for a program that cannot hear it. */
+static bool ends_stopped(const struct run *run, uint32_t sig)
+{
+	return run->stopped && (sig == SIGINT || sig == SIGTERM || sig == SIGQUIT || sig == SIGHUP);
+}
+
 static void forward_signals(struct run *run)
 {
 	struct signalfd_siginfo si;
@@ -513,11 +564,36 @@ static void forward_signals(struct run *run)
 		if (si.ssi_signo == SIGHUP && si.ssi_code != SI_KERNEL &&
 		    reloader_ask(&run->reloader, "SIGHUP"))
 			continue;
-		sandbox_signal(run->sandbox, (int)si.ssi_signo);
+		if (ends_stopped(run, si.ssi_signo))
+			sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+		else
+			sandbox_signal(run->sandbox, (int)si.ssi_signo);
 	}
 }
 
 /* ---- other rules while it runs ---- */
+
+/* The kernel's part goes first: what cannot be kept is not promised. */
+static int enforce_others(struct run *run, const struct ruleset *rules, struct err *err)
+{
+	const struct rule_session rs = rule_session(run);
+	bool wanted;
+	int r;
+
+	if (run->opt->dry_run_actions)
+		return 0;
+	r = enforcement_is_wanted(rules, &rs, &wanted, err);
+	if (r < 0)
+		return r;
+	if (run->enforces)
+		r = enforcement_load(run->capture, rules, &rs, err);
+	else if (wanted) /* kills are left to user space, a deny would be a lie */
+		r = enforcement_check(run->capture, rules, &rs, err);
+	if (r == 0)
+		r = capture_set_kills(run->capture, sandbox_cgroup_fd(run->sandbox),
+				      ruleset_kernel_kill_escapes(rules), err);
+	return r;
+}
 
 static void reload_rules(struct run *run)
 {
@@ -527,12 +603,32 @@ static void reload_rules(struct run *run)
 	if (!reloader_run(&run->reloader, &res))
 		return;
 	snprintf(msg.why, sizeof(msg.why), "%s", res.why);
+	if (res.rules && enforce_others(run, res.rules, &res.err) < 0) {
+		close(take_fd(res.texts_fd));
+		res.rules = NULL;
+	}
 	if (!res.rules)
 		snprintf(msg.text, sizeof(msg.text), "%s", err_text(&res.err));
 	msg.actions = run->opt->rule_files->actions;
 	engine_send_rules(run->engine_fd, res.texts_fd, &msg);
 	if (res.texts_fd >= 0)
 		close(res.texts_fd);
+}
+
+/* ---- what the engine asks for ---- */
+
+/* Text from a process that may have been taken over: one line, nothing for the terminal. */
+static void say_stopped(struct run *run, struct engine_msg *msg)
+{
+	msg->text[sizeof(msg->text) - 1] = 0;
+	for (char *p = msg->text; *p; p++)
+		if ((unsigned char)*p < 32 || *p == 127)
+			*p = '?';
+	run->stopped = msg->text[0];
+	if (run->stopped)
+		log_warn("the sandbox is stopped: %s", msg->text);
+	else
+		log_info("the sandbox goes on");
 }
 
 static void hear_engine(struct run *run)
@@ -542,6 +638,8 @@ static void hear_engine(struct run *run)
 	while (engine_next(run->engine_fd, &msg)) {
 		if (msg.type == ENGINE_RESUME) {
 			capture_resume(run->capture);
+		} else if (msg.type == ENGINE_STOPPED) {
+			say_stopped(run, &msg);
 		} else if (msg.type == ENGINE_RULES_DONE) {
 			reloader_answered(&run->reloader);
 			msg.rules.text[sizeof(msg.rules.text) - 1] = 0;
@@ -550,6 +648,17 @@ static void hear_engine(struct run *run)
 			else
 				log_warn("%s", msg.rules.text);
 		}
+	}
+}
+
+/* End processes for rules with `scope: process`. That they are of this sandbox is for us to check. */
+static void hear_kills(struct run *run)
+{
+	struct action_proc a;
+
+	while (recv(run->proc_fds[0], &a, sizeof(a), 0) == (ssize_t)sizeof(a)) {
+		a.result = capture_kill_process(run->capture, SANDBOX_ID, a.tgid, a.start);
+		(void)!send(run->proc_fds[0], &a, sizeof(a), MSG_NOSIGNAL);
 	}
 }
 
@@ -631,6 +740,7 @@ static void wait_for_end(struct run *run)
 		{ .fd = run->engine_fd, .events = POLLIN },
 		{ .fd = run->relay ? relay_fd(run->relay) : -1, .events = POLLIN },
 		{ .fd = run->reloader.inotify_fd, .events = POLLIN },
+		{ .fd = run->proc_fds[0], .events = POLLIN },
 	};
 
 	if (limit)
@@ -666,6 +776,8 @@ static void wait_for_end(struct run *run)
 		if (fds[4].revents)
 			reloader_look(&run->reloader);
 		reload_rules(run);
+		if (fds[5].revents)
+			hear_kills(run);
 		if (fds[2].revents)
 			hear_engine(run);
 		if (fds[2].revents & (POLLHUP | POLLERR)) {
@@ -779,6 +891,11 @@ static void cleanup(struct run *run)
 		close(run->keys_fd);
 	if (run->signal_fd >= 0)
 		close(run->signal_fd);
+	if (run->control_fd >= 0)
+		close(run->control_fd);
+	for (int i = 0; i < 2; i++)
+		if (run->proc_fds[i] >= 0)
+			close(run->proc_fds[i]);
 	run_status_remove(run->status_fd, run->result->session);
 	if (run->status_fd >= 0)
 		close(run->status_fd);
@@ -826,6 +943,8 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		.status_fd = -1,
 		.signal_fd = -1,
 		.engine_fd = -1,
+		.control_fd = -1,
+		.proc_fds = { -1, -1 },
 	};
 	struct err engine_err = { 0 };
 	int r, start = 0;

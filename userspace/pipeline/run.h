@@ -24,6 +24,8 @@ struct run_options {
 	const struct ruleset *rules;
 	const struct rule_files *rule_files; /* to load again while it runs; NULL: the rules are final */
 	struct str rule_texts; /* of rule_texts_read, what `rules` was made of */
+	bool dry_run_actions; /* actions of rules are told, not done */
+	struct hold_policy hold;
 	const char *session_dir; /* NULL = <state>/sessions/<session> */
 	struct exporter_config *sinks;
 	size_t sinks_n;

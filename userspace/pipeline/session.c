@@ -27,6 +27,8 @@ struct session *session_new(const struct session_options *opt)
 	if (opt->clock)
 		s->clock = *opt->clock;
 	s->target = opt->target;
+	s->holds.policy = opt->hold;
+	s->dry_run = opt->dry_run;
 	s->journal = opt->journal;
 	return s;
 }

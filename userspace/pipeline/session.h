@@ -6,6 +6,7 @@
 #include "rules/rule.h"
 #include "userspace/base/ulid.h"
 #include "userspace/enrich/packages.h"
+#include "userspace/pipeline/hold.h"
 #include "userspace/pipeline/pipeline.h"
 #include "userspace/pipeline/statement.h"
 
@@ -33,6 +34,10 @@ struct session {
 	struct clock_state clock;
 	struct session_lost lost;
 	struct packages_seen packages;
+	struct holds holds;
+	bool dry_run;		   /* nothing is done to it, by no rule */
+	uint32_t killed_tgid;	   /* process that a rule killed last */
+	uint64_t killed_start;
 	bool alerted;		    /* since the last commit */
 	struct rule_memory *memory; /* of rules that count or order events; NULL without rules */
 };

@@ -13,25 +13,172 @@
 #define ALERT_ARGS_MAX	4096
 #define RULE_OUTPUT_MAX (64 * 1024)
 
+/* ---- what the kernel did ---- */
+
+static bool was_denied(const struct event *ev)
+{
+	return ev->hdr.enforced && ev->hdr.flags & WIRE_F_DENIED;
+}
+
+static bool was_killed(const struct event *ev)
+{
+	return ev->hdr.flags & WIRE_F_KILLED &&
+	       (ev->hdr.enforced || event_u64(ev, F_ESCAPE_KILLED));
+}
+
+void verdict_attribute(const struct ruleset *rules, const struct event *ev, struct rule_matches *m)
+{
+	const struct rule_info *r;
+
+	if (!ev->hdr.enforced || !(ev->hdr.flags & (WIRE_F_DENIED | WIRE_F_KILLED)))
+		return;
+	r = ruleset_get(rules, ev->hdr.enforced - 1u);
+	if (!r || (r->action != RULE_ACT_DENY && r->action != RULE_ACT_KILL))
+		return;
+	for (size_t i = 0; i < m->n; i++)
+		if (m->v[i] == r)
+			return;
+	if (m->n == RULE_MATCH_MAX) { /* in place of the last, an alert */
+		m->n--;
+		m->more++;
+	}
+	memmove(m->v + 1, m->v, m->n * sizeof(*m->v));
+	m->v[0] = r;
+	m->n++;
+}
+
+/* ---- acting ---- */
+
+static bool is_dry(const struct session *s, const struct rule_info *r)
+{
+	return r->dry_run || s->dry_run;
+}
+
+/* The act has happened, or may still: it was not refused to the program. */
+static bool is_done(const struct event *ev)
+{
+	struct str o = event_str(ev, F_OUTCOME);
+
+	return !str_eqz(o, "denied") && !str_eqz(o, "failure");
+}
+
+/* Larger is graver; 0 = nothing to do. */
+static int gravity(const struct session *s, const struct event *ev, const struct rule_info *r)
+{
+	bool sandbox = r->scope == RULE_SCOPE_SANDBOX;
+
+	if (is_dry(s, r))
+		return 0;
+	switch (r->action) {
+	case RULE_ACT_KILL:
+		return sandbox ? 5 : 2;
+	case RULE_ACT_DENY: /* settled for less, where it could not be denied */
+		return r->deny_fallback && !was_denied(ev) && is_done(ev) ? sandbox ? 5 : 2 : 0;
+	case RULE_ACT_HOLD:
+		return 4;
+	case RULE_ACT_FREEZE:
+		return 3;
+	default:
+		return 0;
+	}
+}
+
+static void kill_sandbox(struct session *s, struct verdict *v)
+{
+	action_kill_sandbox(&s->target, KILL_WAIT_MS, &v->report);
+	v->act = RULE_ACT_KILL;
+	s->stats.verdict = v->rule ? SESSION_KILLED_BY_RULE : SESSION_OOM;
+	s->holds.n = 0; /* nobody has to answer any more */
+	s->holds.frozen = false;
+	s->holds.changed = true;
+}
+
+static void kill_process(struct session *s, const struct event *ev, struct verdict *v)
+{
+	v->act = RULE_ACT_KILL;
+	v->scope = RULE_SCOPE_PROCESS;
+	v->by_kernel = was_killed(ev);
+	/* It may do more before the signal reaches it: once is enough. */
+	v->acted = s->killed_tgid != ev->hdr.tgid || s->killed_start != ev->hdr.start;
+	if (!v->acted)
+		return;
+	s->killed_tgid = ev->hdr.tgid;
+	s->killed_start = ev->hdr.start;
+	if (v->by_kernel)
+		v->report = (struct action_report){ .done_ns = ev->hdr.ts, .text = "done" };
+	else
+		action_kill_process(&s->target, ev->hdr.tgid, ev->hdr.start, KILL_WAIT_MS,
+				    &v->report);
+}
+
+static void stop_sandbox(struct session *s, const struct event *ev, struct verdict *v)
+{
+	v->act = v->rule->action;
+	if (v->act == RULE_ACT_HOLD) {
+		v->hold_id = hold_add(&s->holds, v->rule, ev, KILL_WAIT_MS, &s->target, &v->report);
+		v->acted = v->hold_id != 0; /* one question about a rule at a time */
+		return;
+	}
+	v->acted = hold_freeze(&s->holds, v->rule->name, KILL_WAIT_MS, &s->target, &v->report);
+}
+
 void verdict_act(struct session *s, const struct event *ev, const struct rule_matches *m,
 		 struct verdict *ret)
 {
-	const struct rule_info *rule = NULL;
+	int best = 0;
 
-	*ret = (struct verdict){ 0 };
-	for (size_t i = 0; i < m->n && !rule; i++)
-		if (m->v[i]->action == RULE_ACT_KILL)
-			rule = m->v[i];
-	if (!rule && ev->kind != WIRE_OOM)
+	*ret = (struct verdict){ .scope = RULE_SCOPE_SANDBOX };
+	for (size_t i = 0; i < m->n; i++) {
+		int g = gravity(s, ev, m->v[i]);
+
+		if (g > best) {
+			best = g;
+			ret->rule = m->v[i];
+		}
+	}
+	if (!ret->rule && ev->kind != WIRE_OOM)
 		return;
 	if (s->stats.verdict != SESSION_UNDECIDED)
 		return; /* already dead: further matches are alerts */
-	action_kill_sandbox(&s->target, KILL_WAIT_MS, &ret->report);
 	ret->acted = true;
-	ret->rule = rule;
-	s->stats.verdict = rule ? SESSION_KILLED_BY_RULE : SESSION_OOM;
-	snprintf(s->stats.rule, sizeof(s->stats.rule), "%s", rule ? rule->name : "");
-	snprintf(s->stats.action, sizeof(s->stats.action), "kill");
+	if (!ret->rule || best == 5)
+		kill_sandbox(s, ret);
+	else if (best == 2)
+		kill_process(s, ev, ret);
+	else
+		stop_sandbox(s, ev, ret);
+	if (!ret->acted)
+		return;
+	snprintf(s->stats.rule, sizeof(s->stats.rule), "%s", ret->rule ? ret->rule->name : "");
+	snprintf(s->stats.action, sizeof(s->stats.action), "%s", rule_action_name(ret->act));
+}
+
+/* ---- telling ---- */
+
+/* What became of the act, of a rule that asks for more than an alert. */
+static const char *enforced_text(const struct session *s, const struct event *ev,
+				 const struct rule_info *r)
+{
+	static const char *const dry[] = {
+		[RULE_ACT_DENY] = "dry-run: would be denied",
+		[RULE_ACT_KILL] = "dry-run: would kill",
+		[RULE_ACT_FREEZE] = "dry-run: would freeze",
+		[RULE_ACT_HOLD] = "dry-run: would hold",
+	};
+
+	if (r->action == RULE_ACT_ALERT)
+		return NULL;
+	if (is_dry(s, r))
+		return dry[r->action];
+	if (was_denied(ev))
+		return "prevented";
+	if ((r->action == RULE_ACT_KILL || r->deny_fallback) && was_killed(ev))
+		return "killed-before-return";
+	if (gravity(s, ev, r) >= 5 || (gravity(s, ev, r) == 2 && r->action != RULE_ACT_FREEZE))
+		return "killed-after";
+	if (r->action == RULE_ACT_DENY)
+		return is_done(ev) ? "not-prevented" : "failed-anyway";
+	return r->action == RULE_ACT_HOLD ? "held" : "frozen";
 }
 
 void verdict_copy_evidence(struct event *to, const struct event *from)
@@ -54,7 +201,7 @@ void verdict_copy_evidence(struct event *to, const struct event *from)
 }
 
 static void fill_rule(struct event *ev, const struct event *trigger, const struct rule_info *r,
-		      const char *ruleset_hash)
+		      const char *enforced, const char *ruleset_hash)
 {
 	event_set_str(ev, F_RULE_TRIGGER, event_str(trigger, F_ID));
 	event_set_str(ev, F_RULE_TRIGGER_KIND, event_str(trigger, F_KIND));
@@ -62,6 +209,8 @@ static void fill_rule(struct event *ev, const struct event *trigger, const struc
 		event_set_strz(ev, F_RULE_SET, ruleset_hash);
 	if (!r)
 		return;
+	if (enforced)
+		event_set_strz(ev, F_RULE_ENFORCED, enforced);
 	event_set_strz(ev, F_RULE_NAME, r->name);
 	event_set_strz(ev, F_RULE_PRIORITY, rule_priority_name(r->priority));
 	event_set_strz(ev, F_RULE_ACTION, rule_action_name(r->action));
@@ -85,7 +234,7 @@ static void emit_alert(struct session *s, const struct event *trigger, const str
 	event_init(ev, WIRE_RULE_ALERT, trigger->arena);
 	verdict_copy_evidence(ev, trigger);
 	event_set_strz(ev, F_VANTAGE, "agent");
-	fill_rule(ev, trigger, r, ruleset_hash);
+	fill_rule(ev, trigger, r, enforced_text(s, trigger, r), ruleset_hash);
 	if (held)
 		event_set_u64(ev, F_RULE_SUPPRESSED, held);
 	buf_init(&text, RULE_OUTPUT_MAX);
@@ -109,10 +258,13 @@ static void emit_action(struct session *s, const struct event *trigger, const st
 	event_init(ev, WIRE_ACTION, trigger->arena);
 	verdict_copy_evidence(ev, trigger);
 	session_fill(s, ev, v->report.done_ns);
-	fill_rule(ev, trigger, v->rule, ruleset_hash);
-	event_set_strz(ev, F_ACTION_TYPE, "kill");
-	event_set_strz(ev, F_ACTION_SCOPE, "sandbox");
-	event_set_strz(ev, F_ACTION_BY, "agent");
+	fill_rule(ev, trigger, v->rule, v->rule ? enforced_text(s, trigger, v->rule) : NULL,
+		  ruleset_hash);
+	event_set_strz(ev, F_ACTION_TYPE, rule_action_name(v->act));
+	event_set_strz(ev, F_ACTION_SCOPE, v->scope == RULE_SCOPE_PROCESS ? "process" : "sandbox");
+	event_set_strz(ev, F_ACTION_BY, v->by_kernel ? "kernel" : "agent");
+	if (v->hold_id)
+		event_set_str(ev, F_ACTION_ID, hold_name(s->id, v->hold_id, ev->arena));
 	event_set_strz(ev, F_ACTION_RESULT, v->report.text);
 	if (v->report.done_ns > since)
 		event_set_u64(ev, F_ACTION_LATENCY, v->report.done_ns - since);

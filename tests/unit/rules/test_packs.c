@@ -241,14 +241,18 @@ static void only_whole_kill_rules_are_pushed(void **state)
 static void actions_nobody_can_do_are_errors(void **state)
 {
 	static const char text[] = RULE("r", "kind = exec") "  action: freeze\n";
-	struct said said;
-	struct ruleset *rs = load(text, &said);
+	struct said said = { 0 };
+	struct ruleset *rs;
 
 	(void)state;
-	assert_null(rs);
+	assert_int_equal(ruleset_new(&rs, hear, &said), 0);
+	ruleset_allow_actions(rs, 1u << RULE_ACT_ALERT | 1u << RULE_ACT_KILL);
+	assert_int_equal(ruleset_add_text(rs, "t", str_from(text), NULL), 0);
+	assert_true(ruleset_compile(rs, NULL) < 0);
 	assert_non_null(
 		strstr(said.text,
 		       "6:11: action 'freeze' of rule 'r' is not available here (alert, kill)"));
+	ruleset_free(rs);
 	assert_int_equal(ruleset_new(&rs, hear, &said), 0);
 	ruleset_allow_actions(rs, 1u << RULE_ACT_ALERT | 1u << RULE_ACT_FREEZE);
 	assert_int_equal(ruleset_add_text(rs, "t", str_from(text), NULL), 0);

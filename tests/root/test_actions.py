@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rules do: deny and kill in the kernel, kill one process, freeze, ask. Each act is tried by a real program,
+its effect looked for, and the record must say what was done, where, and for which rule."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import unittest
+
+from warder import *
+
+PY = PYTHON_IN_SANDBOX
+
+
+def rule(name, condition, action, *more):
+    return "- rule: %s\n  desc: d\n  output: o\n  priority: ALERT\n  condition: %s\n  action: %s\n%s" % (
+        name, condition, action, "".join("  %s\n" % m for m in more))
+
+
+class Actions(TestCase):
+    def judged(self, rules, *command, options=(), **kw):
+        path = self.path("r%d.yaml" % self.count, "".join(rules))
+        return self.session(*command, options=["--no-default-rules", "--rules", path, *options], **kw)
+
+    def alert(self, s, name):
+        alerts = s.kinds("rule.alert", rule__name=name)
+        self.assertTrue(alerts, s.events)
+        return alerts[0]
+
+    def enforced(self, s, name, how):
+        a = self.alert(s, name)
+        self.assertEqual(field(a, "rule.enforced"), how)
+        trigger = [e for e in s.events if e["id"] == field(a, "rule.trigger")]
+        self.assertEqual(len(trigger), 1, "the event of the act is in the record")
+        return trigger[0]
+
+
+class Kernel(Actions):
+    def test_denied_by_network_and_port(self):
+        s = self.judged([rule("No net", "kind in (net.connect, net.send) and net.dst.ip in (127.0.0.0/8) and not "
+                                        "net.dst.port = 80", "deny")], PY, "-c", """
+import socket
+srv = [socket.create_server(("127.0.0.1", p)) for p in (80, 81)]
+for p in (80, 81):
+    try:
+        socket.create_connection(("127.0.0.1", p))
+        print(p, "in")
+    except OSError as e:
+        print(p, e.errno)
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+try:
+    u.sendto(b"x", ("127.0.0.1", 99))
+except OSError as e:
+    print("udp", e.errno)
+srv[1].settimeout(0.1)
+try:
+    srv[1].accept()
+    print("accepted")
+except OSError:
+    print("nobody")
+""")
+        self.assertEqual(s.out.decode().splitlines(), ["80 in", "81 1", "udp 1", "nobody"])
+        self.assertCode(s, 0)
+        e = self.enforced(s, "No net", "prevented")
+        self.assertEqual((field(e, "net.dst.port"), e["outcome"], field(e, "enforce.verdict")), (81, "denied", "deny"))
+        self.assertEqual({field(a, "rule.trigger_kind") for a in s.kinds("rule.alert")}, {"net.connect", "net.send"})
+        self.assertIntact(s)
+
+    def test_killed_before_the_call_returns(self):
+        s = self.judged([rule("Secret", "kind = file.open and file.path startswith /tmp/secret and not file.path in "
+                                        "(/tmp/secret/ok)", "kill", "scope: process")], "sh", "-c", """
+mkdir /tmp/secret
+(echo x > /tmp/secret/ok; echo exception)
+(echo x > /tmp/secretary; echo never)
+(echo x > /tmp/secre; echo near)
+(cd /tmp; echo x > ./../tmp//secret/b; echo never)
+""")
+        self.assertEqual(s.out.decode().split(), ["exception", "near"])
+        self.assertEqual(s.code, 137)  # of the last subshell
+        e = self.enforced(s, "Secret", "killed-before-return")
+        self.assertEqual(field(e, "file.path"), "/tmp/secretary")
+        a = s.kinds("action")
+        self.assertEqual([(field(x, "action.type"), field(x, "action.scope"), field(x, "action.by"),
+                           field(x, "action.result")) for x in a], [("kill", "process", "kernel", "done")] * 2)
+
+    def test_names_that_mean_another_path_are_left_to_user_space(self):
+        """rename takes the caller's string: with dots in it, it is not what it says."""
+        s = self.judged([rule("Del", "kind = file.delete and file.path startswith /tmp/secret/", "kill",
+                              "scope: process")], PY, "-c", """
+import os
+os.makedirs("/tmp/secret/d"); open("/tmp/plain", "w"); open("/tmp/secret/x", "w")
+os.unlink("/tmp/secret/d/../../plain")
+print("harmless", flush=True)
+os.unlink("/tmp/secret/x")
+print("never")
+""")
+        self.assertEqual(s.out.decode().split(), ["harmless"])
+        self.assertEqual(len(s.kinds("rule.alert")), 1)
+
+    def test_the_sandbox_follows(self):
+        s = self.judged([rule("Secret", "kind = file.open and file.path startswith /tmp/secret", "kill")],
+                        "sh", "-c", "(sleep 30; echo never) & (echo x > /tmp/secret); sleep 30; echo never")
+        self.assertCode(s, 137)
+        self.assertEqual((s.result["reason"], s.result["rule"], s.out), ("rule", "Secret", b""))
+        self.enforced(s, "Secret", "killed-before-return")
+
+    def test_exec(self):
+        s = self.judged([rule("Exec", "kind = exec and proc.exe startswith /tmp/", "kill", "scope: process")],
+                        "sh", "-c", "cp /bin/echo /tmp/e; /tmp/e never; echo $?")
+        self.assertEqual(s.out, b"137\n")
+        self.enforced(s, "Exec", "killed-before-return")
+
+    def test_escape_of_one_process(self):
+        s = self.judged([rule("Unshare", "kind = escape and escape.type = unshare", "kill", "scope: process")],
+                        "sh", "-c", "unshare -m echo never; echo $?")
+        self.assertEqual(s.out, b"137\n")
+        self.enforced(s, "Unshare", "killed-before-return")
+        self.assertEqual(s.result["reason"], "exit")
+
+
+class Deny(Actions):
+    FILES = rule("Files", "kind = file.mkdir and file.path startswith /tmp/no", "deny")
+
+    def test_what_cannot_be_denied_is_an_error_that_says_why(self):
+        s = self.judged([self.FILES], "mkdir", "/tmp/no")
+        if b"portable tier" not in s.err and s.code != 125:
+            self.assertEqual(self.enforced(s, "Files", "prevented")["outcome"], "denied")
+            self.skipTest("the full tier can deny it, and did")
+        self.assertCode(s, 125)
+        self.assertRegex(s.err.decode(), r"r\d\.yaml:1: rule 'Files': 'action: deny' cannot be kept in the portable "
+                                         r"tier: file\.mkdir: cannot be denied .*deny_fallback: kill")
+        self.assertFalse(os.path.exists(s.dir) and os.listdir(s.dir))
+
+    def test_settled_for_a_kill(self):
+        s = self.judged([self.FILES + "  deny_fallback: kill\n  scope: process\n"], "sh", "-c",
+                        "(mkdir /tmp/no && echo never); echo on")
+        self.assertEqual(s.out, b"on\n")
+        self.assertIn(field(self.alert(s, "Files"), "rule.enforced"), ("killed-before-return", "prevented"))
+
+    def test_what_nobody_can_deny(self):
+        s = self.judged([rule("D", "kind = net.connect and net.dst.ip exists and proc.comm = x", "deny")], "true")
+        self.assertCode(s, 125)
+        self.assertIn("net.connect: the kernel does not know 'proc.comm'", s.err.decode())
+
+
+class UserSpace(Actions):
+    CONDITION = "kind = file.mkdir and file.path endswith /bad"
+
+    def test_one_process(self):
+        s = self.judged([rule("P", self.CONDITION, "kill", "scope: process")], "sh", "-c",
+                        PY + " -c 'import os, time; os.mkdir(\"/tmp/bad\"); time.sleep(60)'; echo $?")
+        self.assertEqual(s.out, b"137\n")
+        self.enforced(s, "P", "killed-after")
+        a = s.kinds("action")
+        self.assertEqual([(field(x, "action.scope"), field(x, "action.by"), field(x, "action.result")) for x in a],
+                         [("process", "agent", "done")])
+        self.assertGreater(field(a[0], "action.latency_ns"), 0)
+
+    def test_dry_run_of_a_rule_and_of_all(self):
+        dry = rule("K", self.CONDITION, "kill", "dry_run: true") + rule(
+            "D", "kind = net.connect and net.dst.ip exists", "deny", "dry_run: true") + rule(
+            "O", "kind = file.mkdir and file.path = /tmp/bad", "kill", "dry_run: true")
+        script = "mkdir /tmp/bad; " + PY + " -c 'import socket; socket.socket().connect_ex((\"127.0.0.1\", 1))'; echo on"
+        for rules, options in ((dry, ()), (dry.replace("dry_run: true", "scope: sandbox"), ["--dry-run-actions"])):
+            s = self.judged([rules], "sh", "-c", script, options=options)
+            self.assertEqual((s.code, s.out), (0, b"on\n"))
+            for name, would in (("K", "kill"), ("D", "be denied"), ("O", "kill")):
+                self.enforced(s, name, "dry-run: would " + would)
+            self.assertEqual(s.kinds("action"), [])
+
+
+class Stopped(Actions):
+    """A sandbox that stands still. `step` files say how far the payload came."""
+    SCRIPT = "echo 1 > /workspace/step; mkdir /tmp/bad; for i in 1 2 3 4 5; do sleep 0.1; done; echo 2 > /workspace/step"
+
+    def begin(self, action, *options, script=None):
+        rules = self.path("r.yaml", rule("Ask", "kind = file.mkdir and file.path = /tmp/bad", action))
+        os.makedirs(self.path("w"), exist_ok=True)
+        folder, argv = self.session_argv(["sh", "-c", script or self.SCRIPT],
+                                         ["--no-default-rules", "--rules", rules, "--workspace", self.path("w"), *options])
+        self.folder = folder
+        self.err = open(self.path("err%d" % self.count), "w+b")
+        self.addCleanup(self.err.close)
+        p = subprocess.Popen(argv, env=self.env, stdin=subprocess.DEVNULL, stderr=self.err)
+        self.addCleanup(lambda: p.poll() is None and (p.send_signal(signal.SIGTERM), p.wait()))
+        return p
+
+    def end(self, p):
+        code = p.wait(60 * SLOW)
+        return Session(Done_(code), self.folder), code
+
+    def said(self, pattern):
+        def look():
+            self.err.seek(0)
+            return re.search(pattern, self.err.read().decode())
+        return wait_for(pattern, look)
+
+    def step(self):
+        try:
+            return open(self.path("w/step")).read().strip()
+        except FileNotFoundError:
+            return ""
+
+    def test_approved(self):
+        p = self.begin("hold")
+        name = self.said(r"rule 'Ask' asks: warder approve (\S+), or warder deny").group(1)
+        status = self.warder("status")
+        self.assertIn("STOPPED by rule 'Ask': warder approve %s" % name, status.out.decode())
+        self.assertEqual(self.step(), "1")
+        bad = self.warder("approve", name[:-1] + "9")
+        self.assertNotEqual(bad.code, 0)
+        self.assertEqual(self.warder("thaw", name.split("-")[0]).code, 125)
+        yes = self.warder("approve", name)
+        self.assertEqual(yes.code, 0, yes)
+        s, code = self.end(p)
+        self.assertEqual((code, self.step()), (0, "2"))
+        self.enforced(s, "Ask", "held")
+        asked = s.kinds("action")
+        self.assertEqual([(field(a, "action.type"), field(a, "action.id"), field(a, "action.result")) for a in asked],
+                         [("hold", name, "done")])
+        answer = s.kinds("approval")
+        self.assertEqual(len(answer), 1)
+        self.assertEqual((field(answer[0], "action.result"), field(answer[0], "action.by"), field(answer[0], "rule.name")),
+                         ("approved; done", "operator", "Ask"))
+        self.assertRegex(field(answer[0], "action.who"), r"^uid 0, .*pid \d+$")
+        self.assertIntact(s)
+
+    def test_denied(self):
+        p = self.begin("hold")
+        name = self.said(r"warder deny (\S+)").group(1)
+        self.assertEqual(self.warder("deny", name.lower()).code, 0)
+        s, code = self.end(p)
+        self.assertEqual((code, self.step(), s.result["reason"], s.result["rule"]), (137, "1", "rule", "Ask"))
+        self.assertEqual(field(s.kinds("approval")[0], "action.result"), "denied; done")
+
+    def test_nobody_answers(self):
+        for answer, code, step in (("deny", 137, "1"), ("approve", 0, "2")):
+            p = self.begin("hold", "--hold-timeout", "300ms", "--hold-default", answer)
+            s, got = self.end(p)
+            self.assertEqual((got, self.step()), (code, step))
+            a = s.kinds("approval")[0]
+            self.assertEqual(field(a, "action.result").split(";")[0],
+                             "timeout: " + ("denied" if answer == "deny" else "approved"))
+            self.assertEqual((field(a, "action.by"), field(a, "action.who")), ("agent", None))
+
+    def test_frozen_and_thawed(self):
+        p = self.begin("freeze")
+        session = self.said(r"frozen: warder thaw or warder kill (\S+)").group(1)
+        self.assertEqual(self.step(), "1")
+        self.assertEqual(self.warder("thaw", session).code, 0)
+        s, code = self.end(p)
+        self.assertEqual((code, self.step()), (0, "2"))
+        self.enforced(s, "Ask", "frozen")
+        self.assertEqual([(field(a, "action.type"), field(a, "action.by")) for a in s.kinds("action")],
+                         [("freeze", "agent"), ("thaw", "operator")])
+
+    def test_frozen_and_forgotten(self):
+        s, code = self.end(self.begin("freeze", "--freeze-timeout", "300ms"))
+        self.assertEqual((code, self.step(), s.result["reason"], s.result["rule"]), (137, "1", "rule", "Ask"))
+        self.assertIntact(s)
+
+    def test_frozen_and_interrupted(self):
+        p = self.begin("freeze")
+        self.said("frozen")
+        p.send_signal(signal.SIGINT)
+        s, code = self.end(p)
+        self.assertEqual((code, self.step()), (137, "1"))
+
+    def test_by_an_operator(self):
+        p = self.begin("alert", script="echo 1 > /workspace/step; sleep 100")
+        wait_for("step", self.step)
+        session = os.listdir(os.path.join(self.env["WARDER_RUN"], "sessions"))[0]
+        for verb in ("freeze", "thaw", "kill"):
+            done = self.warder(verb, session[-6:])
+            self.assertEqual(done.code, 0, done)
+        s, code = self.end(p)
+        self.assertEqual((code, s.result["reason"]), (137, "operator"))
+        self.assertEqual([field(a, "action.type") for a in s.kinds("action")], ["freeze", "thaw", "kill"])
+
+    def test_nobody_else_may(self):
+        p = self.begin("hold", "--hold-timeout", "20s")
+        self.said("asks")
+        session = os.listdir(os.path.join(self.env["WARDER_RUN"], "sessions"))[0]
+        folder = os.path.join(self.env["WARDER_RUN"], "sessions", session)
+        os.chmod(self.tmp, 0o755)
+        st = os.stat(os.path.join(folder, "control.sock"))
+        self.assertEqual(st.st_mode & 0o777, 0o600)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                # Even for who holds the directory open already.
+                fd = os.open(folder, os.O_RDONLY)
+                os.setgroups([])
+                os.setresgid(12345, 12345, 12345)
+                os.setresuid(12345, 12345, 12345)
+                c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                c.connect("/proc/self/fd/%d/control.sock" % fd)
+            except PermissionError:
+                code = 0
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        p.send_signal(signal.SIGTERM)
+        p.wait()
+
+
+class Done_:
+    """Of a session that was waited for by hand."""
+
+    def __init__(self, code):
+        self.argv, self.code, self.out, self.err = ["warder"], code, b"", b""
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* approve, deny, freeze, thaw, kill: what an operator says to a running session (control.h). */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/cli/cli.h"
+#include "userspace/cli/commands.h"
+#include "userspace/cli/util.h"
+#include "userspace/pipeline/control.h"
+#include "userspace/pipeline/hold.h"
+#include "userspace/pipeline/run_status.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+
+struct order_args {
+	bool help;
+};
+
+static const struct option_def OPTIONS[] = {
+	{ "help", 'h', OPT_FLAG, offsetof(struct order_args, help), NULL, "this text" },
+	{ 0 },
+};
+
+struct verb {
+	const char *name, *usage, *purpose;
+	bool question; /* takes the id of one, else a session */
+};
+
+/* A session by the whole id, its first or last characters (four at least), or a question's id. */
+static bool is_meant(const char *session, const char *word, const struct verb *verb)
+{
+	size_t n = strlen(word), len = strlen(session);
+	uint32_t id;
+
+	if (verb->question)
+		return hold_name_parse(word, session, &id);
+	return n >= 4 && n <= len &&
+	       (!strncasecmp(session, word, n) || !strcasecmp(session + len - n, word));
+}
+
+static int find(int *ret_fd, char *ret_name, size_t size, const char *word, const struct verb *verb,
+		struct err *err)
+{
+	auto_close int sessions = -1;
+	auto_dir DIR *dir = NULL;
+	char path[4096];
+	struct dirent *de;
+	int n = 0;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/sessions", run_dir()) >= sizeof(path))
+		return err_set(err, ENAMETOOLONG, "run directory: path too long");
+	dir = opendir(path);
+	sessions = open(path, DIR_FLAGS);
+	if ((!dir || sessions < 0) && errno != ENOENT)
+		return err_set(err, errno, "'%s': %m", path);
+	while (dir && (de = readdir(dir))) {
+		if (de->d_name[0] == '.' || !is_meant(de->d_name, word, verb))
+			continue;
+		snprintf(ret_name, size, "%s", de->d_name);
+		n++;
+	}
+	if (n > 1)
+		return err_set(err, EINVAL, "'%s' could be %d sessions", word, n);
+	if (!n)
+		return err_set(err, ENOENT, "no running session has the %s '%s' (warder status)",
+			       verb->question ? "question" : "id", word);
+	*ret_fd = openat(sessions, ret_name, DIR_FLAGS);
+	return *ret_fd < 0 ? err_set(err, errno, "session '%s': %m", ret_name) : 0;
+}
+
+static int ask(const struct verb *verb, const char *word, struct err *err)
+{
+	struct control_answer answer = { 0 };
+	char session[256], request[CONTROL_TEXT];
+	auto_close int fd = -1;
+	int r;
+
+	r = find(&fd, session, sizeof(session), word, verb, err);
+	if (r < 0)
+		return r;
+	if ((size_t)snprintf(request, sizeof(request), verb->question ? "%s %s" : "%s", verb->name,
+			     word) >= sizeof(request))
+		return err_set(err, EINVAL, "'%s': too long", word);
+	r = control_ask(fd, request, &answer);
+	if (r < 0)
+		return err_set(err, r, "session %s does not answer: %s", session, strerror(-r));
+	/* From a process that may have been taken over. */
+	for (char *p = answer.text; *p; p++)
+		if ((unsigned char)*p < 32 || *p == 127)
+			*p = '?';
+	if (answer.result < 0)
+		return err_set(err, answer.result, "session %s: %s", session, answer.text);
+	printf("session %s: %s\n", session, answer.text);
+	return 0;
+}
+
+static int run_order(const struct verb *verb, int argc, char **argv)
+{
+	struct order_args args = { 0 };
+	struct err err = { 0 };
+	int n;
+
+	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
+		return cli_bad_usage(verb->name, &err);
+	if (args.help) {
+		cli_usage(verb->usage, verb->purpose, OPTIONS);
+		return 0;
+	}
+	if (n != 1) {
+		err_set(&err, EINVAL, "it takes one %s", verb->question ? "question" : "session");
+		return cli_bad_usage(verb->name, &err);
+	}
+	if (ask(verb, argv[1], &err) < 0)
+		return cli_fail(&err);
+	return cli_finish_output(0);
+}
+
+#define ORDER(word, argument, question, purpose)                                               \
+	int cmd_##word(int argc, char **argv)                                                  \
+	{                                                                                      \
+		static const struct verb v = { #word, #word " " argument, purpose, question }; \
+                                                                                               \
+		return run_order(&v, argc, argv);                                              \
+	}
+
+ORDER(approve, "QUESTION", true,
+      "A rule with 'action: hold' stopped a sandbox and asks: let it go on. Who answered is in the\n"
+      "record. Open questions: warder status.")
+ORDER(deny, "QUESTION", true,
+      "A rule with 'action: hold' stopped a sandbox and asks: no, kill it. Who answered is in the\n"
+      "record. Open questions: warder status.")
+ORDER(freeze, "SESSION", false,
+      "Stop all processes of a running sandbox. It stays until warder thaw or kill, or until\n"
+      "--freeze-timeout of its run is over.")
+ORDER(thaw, "SESSION", false,
+      "Let a sandbox go on that a rule (action: freeze) or warder freeze stopped.")
+ORDER(kill, "SESSION", false, "End a running sandbox. Who did it is in the record.")
