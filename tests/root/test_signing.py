@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import sys
 import unittest
 
@@ -55,6 +56,58 @@ class Signing(TestCase):
         told = json.loads(s.verify("--json", "--key", self.path("new.pub")).out)
         self.assertEqual((told["signed"], told["trusted"], told["code"]), (True, False, 1))
         self.assertGreater(told["records"], 3)
+
+    def witnessed(self, where, verify, code):
+        done = verify("--json", "--witness", where)
+        self.assertCode(done, code)
+        return json.loads(done.out)
+
+    def test_witness(self):
+        self.init()
+        kept = self.path("kept.jsonl")
+        other = self.session("true", options=["--witness", kept])
+        self.assertCode(other, 0)
+        s = self.session("sh", "-c", "touch a; sleep 0.4; touch b", options=["--witness", kept])
+        self.assertCode(s, 0)
+        told = self.witnessed(kept, s.verify, 0)
+        self.assertEqual(told["witnessed"], told["records"])
+        self.witnessed(kept, other.verify, 0)
+        with open(kept) as f:
+            lines = f.readlines()
+        mine = [i for i, line in enumerate(lines) if json.loads(line)["session"] == s.result["session"]]
+        self.assertGreater(len(mine), 2)
+        # a witness that was torn or is late is still one
+        self.witnessed(self.path("late.jsonl", "".join(lines[:mine[-1]]) + lines[mine[-1]][:50]), s.verify, 0)
+        # one that saw something else, or nothing of it
+        one = json.loads(lines[mine[-1]])
+        for change in ({"head": "0" * 64}, {"seq": one["checkpoint"]["seq"] - 1}):
+            wrong = dict(one, checkpoint=dict(one["checkpoint"], **change))
+            path = self.path("wrong.jsonl", "".join(lines[:mine[-1]]) + json.dumps(wrong) + "\n")
+            self.assertIn("the witness saw", self.witnessed(path, s.verify, 1)["text"])
+        self.assertIn("knows nothing", self.witnessed(self.path("none.jsonl", lines[0]), s.verify, 1)["text"])
+        self.assertCode(s.verify("--witness", self.path("no.jsonl", "hello\n")), 125)
+        self.assertCode(s.verify("--witness", self.path("nowhere")), 125)
+
+    def test_rolled_back(self):
+        """What an unsealed record says of itself is true; that there was more only the witness knows."""
+        self.init()
+        kept = self.path("kept.jsonl")
+        _, finish = self.start_session("sh", "-c", "touch a; sleep 1; touch b", options=["--witness", kept])
+        bundle = self.path("s1/session")
+        wait_for("a first checkpoint", lambda: os.path.exists(kept) and os.path.getsize(kept) > 1000)
+        shutil.copytree(bundle, self.path("before"))
+        self.assertCode(finish(), 0)
+        self.assertCode(self.warder("verify", self.path("before")), 2)
+        done = self.warder("verify", "--witness", kept, self.path("before"))
+        self.assertCode(done, 1)
+        self.assertIn(b"rolled back", done.out)
+        self.assertCode(self.warder("verify", "--witness", kept, bundle), 0)
+
+    def test_a_witness_needs_a_key(self):
+        s = self.session("true", options=["--witness", self.path("kept")])
+        self.assertCode(s, 125)
+        self.assertIn(b"warder keys init", s.err)
+        self.assertCode(self.warder("run", "--witness", self.path("kept"), "--sign", "never", "--", "true"), 125)
 
     def test_never_and_always(self):
         s = self.session("true", options=["--sign", "always"])

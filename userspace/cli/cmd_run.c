@@ -24,7 +24,7 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
 struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
-	const char *kafka, *sign, *env_values;
+	const char *kafka, *sign, *witness, *env_values;
 	struct option_list rules, ro, rw, env, exports, watch_env, watch;
 	const char *on_pressure;
 	uint64_t urgent_ring, bulk_ring;
@@ -88,6 +88,8 @@ static const struct option_def OPTIONS[] = {
 	  "wait at the end for sinks that are behind (default: 10s)" },
 	{ "sign", 0, OPT_STR, AT(sign), "WHEN",
 	  "sign the record with the host's key: auto (if there is one), always, never" },
+	{ "witness", 0, OPT_STR, AT(witness), "FILE",
+	  "append the signed record's checkpoints to FILE, better on another machine's disk; see verify" },
 	{ "on-pressure", 0, OPT_STR, AT(on_pressure), "WHAT",
 	  "when events come too fast: drop (default, counted), stop the producer, kill" },
 	{ "urgent-ring", 0, OPT_SIZE, AT(urgent_ring), "SIZE",
@@ -273,12 +275,16 @@ static int check_watch(const struct option_list *paths, struct err *err)
 struct sinks {
 	struct exporter_config v[SINKS_MAX];
 	size_t n;
+	struct exporter_config witness;
+	bool has_witness;
 };
 
 static void sinks_done(struct sinks *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		exporter_config_done(&s->v[i]);
+	if (s->has_witness)
+		exporter_config_done(&s->witness);
 }
 
 static void warn_of_sinks(const struct sinks *s)
@@ -314,6 +320,31 @@ static int make_sinks(struct sinks *s, const struct run_args *a, struct err *err
 		s->n++;
 	}
 	return 0;
+}
+
+/* A file sink of its own: the checkpoints and nothing else. */
+static int make_witness(struct sinks *s, const char *path, enum run_sign *sign, struct err *err)
+{
+	auto_buf struct buf text = { 0 };
+	int r;
+
+	if (*sign == RUN_SIGN_NEVER)
+		return err_set(
+			err, EINVAL,
+			"option '--witness' is about a signed record, and '--sign' says never");
+	*sign = RUN_SIGN_ALWAYS;
+	buf_addz(&text, "file:");
+	for (; *path; path++) {
+		if (*path == ',')
+			buf_addc(&text, '\\');
+		buf_addc(&text, *path);
+	}
+	buf_addz(&text, ",name=witness");
+	if (buf_addc(&text, 0) < 0)
+		return -ENOMEM;
+	r = exporter_config_parse(&s->witness, text.p, err);
+	s->has_witness = r == 0;
+	return r < 0 ? err_wrap(err, r, "option '--witness'") : 0;
 }
 
 static int parse_sign(const char *text, enum run_sign *ret, struct err *err)
@@ -498,6 +529,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.session_dir = a->session_dir,
 		.sinks = sinks->v,
 		.sinks_n = sinks->n,
+		.witness = sinks->has_witness ? &sinks->witness : NULL,
 		.output_max = a->max_output,
 		.output_kill = a->kill_output,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
@@ -563,6 +595,8 @@ int cmd_run(int argc, char **argv)
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
 	    parse_sign(a.sign, &sign, &err) < 0 || parse_pressure(&a, &pressure, &err) < 0 ||
 	    check_watch(&a.watch, &err) < 0 || join_watch_env(&env_values, &a.watch_env, &err) < 0)
+		return cli_bad_usage("run", &err);
+	if (a.witness && make_witness(&sinks, a.witness, &sign, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (a.result && !a.dry_run && geteuid() == 0 &&
 	    run_result_open(&result, a.result, &spec, &err) < 0)

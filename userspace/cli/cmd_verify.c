@@ -10,16 +10,20 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
 #include "userspace/cli/verify_host.h"
+#include "userspace/cli/witness.h"
 #include "userspace/store/store.h"
 
 struct verify_args {
 	struct option_list keys;
+	const char *witness;
 	bool json, quiet, host_log, help;
 };
 
 static const struct option_def OPTIONS[] = {
 	{ "key", 'k', OPT_STRLIST, offsetof(struct verify_args, keys), "FILE",
 	  "a host's public key (warder keys public): the record must be signed by it; repeatable" },
+	{ "witness", 'w', OPT_STR, offsetof(struct verify_args, witness), "FILE",
+	  "checkpoints kept elsewhere (run --witness, or Kafka's): the record must be what they saw" },
 	{ "host-log", 0, OPT_FLAG, offsetof(struct verify_args, host_log), NULL,
 	  "no session: this host's log, and that no record it tells of is gone or another" },
 	{ "json", 0, OPT_FLAG, offsetof(struct verify_args, json), NULL, "one JSON object" },
@@ -87,6 +91,8 @@ static void print_json(const struct verify_report *rep, const struct buf *degrad
 	json_bool(&j, rep->is_signed);
 	json_key(&j, "trusted");
 	json_bool(&j, rep->is_trusted);
+	json_key(&j, "witnessed");
+	json_u64(&j, rep->witnessed);
 	json_key(&j, "host_key");
 	if (rep->is_signed)
 		json_strz(&j, rep->host_key);
@@ -129,6 +135,9 @@ static void print_text(const struct verify_report *rep, bool has_keys, const str
 		       (unsigned long long)rep->checkpoints);
 	else
 		printf("  signed    no\n");
+	if (rep->witnessed)
+		printf("  witness   agrees up to record %llu\n",
+		       (unsigned long long)rep->witnessed);
 	if (!degraded->n)
 		return;
 	printf("  degraded  ");
@@ -151,6 +160,7 @@ int cmd_verify(int argc, char **argv)
 	struct verify_args args = { 0 };
 	uint8_t keys[BUNDLE_KEYS_MAX][STORE_HASH_LEN];
 	struct verify_options opt = { .keys = (const uint8_t(*)[STORE_HASH_LEN])keys };
+	__attribute__((cleanup(witness_done))) struct witness witness = { 0 };
 	struct verify_report rep;
 	char id[ULID_LEN + 1];
 	auto_buf struct buf degraded = { 0 };
@@ -186,6 +196,10 @@ int cmd_verify(int argc, char **argv)
 	    bundle_open_id(&fd, id, argv[1], &err) < 0)
 		return cli_fail(&err);
 	opt.n_keys = args.keys.n;
+	if (args.witness && witness_read(&witness, args.witness, &err) < 0)
+		return cli_fail(&err);
+	opt.witness = witness.v;
+	opt.n_witness = witness.n;
 	if (store_verify_signed(fd, &opt, &rep,
 				isatty(STDERR_FILENO) && !args.quiet ? progress : NULL, NULL,
 				&err) < 0) {

@@ -36,6 +36,7 @@ static const struct {
 	{ "rings.urgent", "urgent-ring" },
 	{ "rings.bulk", "bulk-ring" },
 	{ "evidence.sign", "sign" },
+	{ "evidence.witness", "witness" },
 };
 
 static const char *option_of(const char *key)

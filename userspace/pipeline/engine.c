@@ -113,7 +113,7 @@ static int open_sinks(struct engine *e, struct err *err)
 	};
 	int r;
 
-	if (!opt->sinks_n)
+	if (!opt->sinks_n && !opt->witness)
 		return 0;
 	e->checkpoints = (struct checkpoint_source_arg){ opt->bundle_fd, opt->session.session };
 	r = fanout_new(&e->fanout, &fo, err);
@@ -122,6 +122,9 @@ static int open_sinks(struct engine *e, struct err *err)
 		if (r == 0 && opt->keys_dirfd >= 0)
 			r = checkpoint_sink_add(e->fanout, &opt->sinks[i], &e->checkpoints, err);
 	}
+	if (r == 0 && opt->witness)
+		r = fanout_add_stream(e->fanout, opt->witness, checkpoint_source_open,
+				      &e->checkpoints, err);
 	return r;
 }
 

@@ -150,7 +150,7 @@ int cursors_open(int *ret_fd, uid_t uid, gid_t gid, struct err *err)
 /* Cursors outlive the run: what a sink has not taken is sent by a later `warder export`. */
 static int open_cursors(struct run *run, struct err *err)
 {
-	if (!run->opt->sinks_n)
+	if (!run->opt->sinks_n && !run->opt->witness)
 		return 0;
 	return cursors_open(&run->cursor_fd, run->uid, run->gid, err);
 }
@@ -373,6 +373,7 @@ static int start_engine(struct run *run, struct err *err)
 		.owner = getuid(),
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
+		.witness = run->opt->witness,
 		.usage = run->next_usage ? &run->usage : NULL,
 		.pressure = run->opt->pressure,
 		.drain_ms = run->opt->drain_ms,

@@ -29,6 +29,8 @@ struct run_options {
 	const char *session_dir; /* NULL = <state>/sessions/<session> */
 	struct exporter_config *sinks;
 	size_t sinks_n;
+	const struct exporter_config
+		*witness; /* where checkpoints are kept besides; NULL = nowhere */
 	int drain_ms;
 	uint32_t pressure;		 /* enum pressure_policy */
 	size_t urgent_bytes, bulk_bytes; /* of the rings; 0 = default */

@@ -115,7 +115,15 @@ struct verify_report {
 	bool is_trusted;		   /* signed by one of the keys that the caller gave */
 	uint64_t checkpoints;
 	char host_key[2 * STORE_HASH_LEN + 1]; /* who signed, hex */
+	uint64_t witnessed;		       /* the last record up to which a witness agrees */
 	char text[512];			       /* one sentence for a person: what and where */
+};
+
+/* A state of a record that somebody else has seen: the head of its chain behind record `seq`. */
+struct verify_witness {
+	char session[64];
+	uint64_t seq;
+	uint8_t head[STORE_HASH_LEN];
 };
 
 struct verify_options {
@@ -123,6 +131,10 @@ struct verify_options {
 	 * them signed is altered. */
 	const uint8_t (*keys)[STORE_HASH_LEN];
 	size_t n_keys;
+	/* By session, then seq. With any given, a bundle of which they tell another state, a later one (it
+	 * was rolled back), or nothing is altered. NULL: no witness; n_witness 0: one who saw nothing. */
+	const struct verify_witness *witness;
+	size_t n_witness;
 };
 
 typedef void (*verify_progress_fn)(void *arg, uint64_t done, uint64_t total);

@@ -226,6 +226,9 @@ static int walk_frames(struct verify *v, bool last)
 		why = check_frame(v, &f);
 		if (why)
 			return altered_at(v, off, why);
+		why = verify_witness_reached(v);
+		if (why)
+			return altered_at(v, off, why);
 		off = frame_end(&f);
 		r = verify_log_reached(v, off);
 		if (r != WALK_ON)
@@ -280,6 +283,7 @@ static int walk_segment(struct verify *v, unsigned number)
 		return r;
 	if (number == 1) {
 		memcpy(v->report->session, h.session, SESSION_LEN);
+		verify_witness_start(v);
 		if (chain_start(v->chain, v->head, h.session) < 0)
 			return -EIO;
 	}
@@ -384,6 +388,7 @@ int store_verify_signed(int dirfd, const struct verify_options *opt, struct veri
 
 	r = verify_run(&v, err);
 	verify_log_foreign(&v);
+	verify_witness_end(&v);
 	segment_file_close(&v.file);
 	checkpoint_file_close(&v.log);
 	unpacker_done(&v.unpacker);

@@ -36,6 +36,7 @@ struct verify {
 	struct checkpoint_file log; /* fd -1: the bundle is not signed */
 	struct merkle *tree;	    /* only when it is */
 	uint64_t signed_seq;	    /* covered by the last checkpoint that was good */
+	size_t witness;		    /* next in opt->witness */
 	bool is_foreign;	    /* keys were given, and the signer is none of them */
 
 	verify_progress_fn fn;
@@ -57,5 +58,12 @@ int verify_log_end(struct verify *v);
 void verify_log_signer(struct verify *v);
 /* Whatever was found, a signature by somebody else than the reader trusts fails. */
 void verify_log_foreign(struct verify *v);
+
+/* The session is known: where its witness begins. */
+void verify_witness_start(struct verify *v);
+/* A frame has ended. NULL, or what is wrong. */
+const char *verify_witness_reached(struct verify *v);
+/* All was walked over: did the witness see more? */
+void verify_witness_end(struct verify *v);
 
 #endif
