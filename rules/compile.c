@@ -333,8 +333,10 @@ int compile_buckets(struct ruleset *rs)
 		compile_bucket(rs, &f, i, local);
 	}
 	pushdown(rs, ev, &stamp);
-	for (size_t i = 0; i < rs->rule_n; i++)
+	for (size_t i = 0; i < rs->rule_n; i++) {
+		rs->rule[i]->at = (uint32_t)i;
 		rs->kill_escapes |= rs->rule[i]->kill_escapes;
+	}
 	for (size_t i = 0; i < rs->rule_n && !rs->is_filter; i++)
 		report(rs, rs->rule[i]);
 	return rs->oom ? -ENOMEM : 0;

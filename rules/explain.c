@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a loaded rule will do, in words. */
+#include "rules/explain.h"
 #include "rules/state.h"
 
 #define KINDS_SHOWN 12
@@ -94,7 +95,7 @@ static void put_for(struct buf *out, const struct rule *r)
 		sep = "; ";
 	}
 	if (r->has_for)
-		buf_addz(out, "; decided in user space\n");
+		buf_addc(out, '\n');
 }
 
 static void put_types(struct buf *out, uint64_t types)
@@ -104,29 +105,160 @@ static void put_types(struct buf *out, uint64_t types)
 			buf_printf(out, "%s%s", any++ ? ", " : "", event_escape_name(t));
 }
 
-static void put_where(struct buf *out, const struct rule *r)
+/* ---- where, and what that means ---- */
+
+static void put_kind_ids(struct buf *out, uint64_t kinds)
 {
+	bool any = false;
+
+	for (size_t i = 0; i < event_kinds_n; i++) {
+		if (event_kinds[i].id >= ENFORCE_KINDS || !(kinds >> event_kinds[i].id & 1))
+			continue;
+		buf_printf(out, "%s%s", any ? ", " : "", event_kinds[i].name);
+		any = true;
+	}
+}
+
+static void put_measured(struct buf *out, const struct explain_host *h)
+{
+	if (h->kill_p50_ns)
+		buf_printf(out, ", %.2f ms after it (median on this host, worst %.2f ms)",
+			   (double)h->kill_p50_ns / 1e6, (double)h->kill_max_ns / 1e6);
+	else
+		buf_addz(out, ", some milliseconds after it (not measured here: warder doctor "
+			      "--measure)");
+}
+
+static void put_target(struct buf *out, const struct rule *r)
+{
+	buf_addz(out, r->info.scope == RULE_SCOPE_PROCESS ? "the process" : "the whole sandbox");
+}
+
+/* What user space decides. */
+static void put_after(struct buf *out, const struct rule *r, const struct explain_host *h)
+{
+	switch (r->info.action) {
+	case RULE_ACT_FREEZE:
+		buf_addz(out, "frozen after the act: the whole sandbox stands still");
+		break;
+	case RULE_ACT_HOLD:
+		buf_addz(out, "held after the act: the whole sandbox stands still until warder "
+			      "approve or deny");
+		break;
+	default:
+		buf_addz(out, "killed after the act: ");
+		put_target(out, r);
+	}
+	put_measured(out, h);
+}
+
+/* Kinds that are prevented, and those whose call does not return. */
+static void put_kernel(struct buf *out, const struct rule *r, const struct push_result *p,
+		       const struct explain_host *h)
+{
+	uint64_t all = (p->whole | p->part) & ~ENFORCE_KIND(WIRE_ESCAPE);
+	uint64_t denied = all & h->means->deny, killed = all & ~h->means->deny;
+	bool kills = r->info.action == RULE_ACT_KILL || r->info.deny_fallback;
+	uint64_t types = p->escapes | r->kill_escapes, no = types & h->means->deny_escapes;
+	const char *sep = "";
+
+	if (denied || no) {
+		buf_addz(out, "prevented (");
+		put_kind_ids(out, denied);
+		buf_addz(out, denied && no ? ", " : "");
+		put_types(out, no);
+		buf_addz(out, r->info.action == RULE_ACT_KILL ? "), and the process killed" : ")");
+		sep = "; ";
+	}
+	types &= ~no;
+	if ((killed || types) && kills) {
+		buf_printf(out, "%skilled before the call returns to the program (", sep);
+		put_kind_ids(out, killed);
+		buf_addz(out, killed && types ? ", " : "");
+		put_types(out, types);
+		buf_addz(out, ")");
+	}
+	if (kills && r->info.scope == RULE_SCOPE_SANDBOX) {
+		buf_addz(out, "; then the whole sandbox");
+		put_measured(out, h);
+	}
+}
+
+static bool is_in_kernel(const struct rule *r, const struct push_result *p)
+{
+	return p->taken &&
+	       ((p->whole | p->part) & ~ENFORCE_KIND(WIRE_ESCAPE) || p->escapes || r->kill_escapes);
+}
+
+static void put_action(struct buf *out, const struct rule *r, const struct push_result *p,
+		       const struct explain_host *h)
+{
+	bool kernel = is_in_kernel(r, p), deny = r->info.action == RULE_ACT_DENY;
+
+	if (deny && !p->complete && !r->info.deny_fallback) {
+		buf_printf(out,
+			   "where: nowhere\nguarantee: none, a run with it fails in the %s "
+			   "tier: %s\n",
+			   h->means->tier, p->why);
+		return;
+	}
+	buf_printf(out, "where: %s\nguarantee: ",
+		   !kernel	 ? "user space"
+		   : p->complete ? "kernel"
+				 : "kernel, and user space for what it cannot decide");
+	if (kernel)
+		put_kernel(out, r, p, h);
+	if (kernel && !p->complete)
+		buf_addz(out, "; else ");
+	if (!kernel || !p->complete)
+		put_after(out, r, h);
+	buf_addc(out, '\n');
+	if (p->taken && !p->complete && p->why[0])
+		buf_printf(out, "left to user space: %s\n", p->why);
+}
+
+static void put_where(struct buf *out, const struct rule *r, const struct explain_host *h)
+{
+	static const struct push_result none;
+	const struct push_result *p = h->plan ? &h->plan->rule[r->at] : &none;
+
 	if (!r->enabled) {
 		buf_addz(out, "effect: none, it is disabled\n");
 		return;
 	}
-	if (r->info.action == RULE_ACT_ALERT) {
-		buf_addz(out, "effect: an alert, after the event\n");
-		return;
-	}
-	if (r->kill_escapes) {
-		buf_addz(out,
-			 "effect: in the kernel, the process is killed before its call returns (");
-		put_types(out, r->kill_escapes);
-		buf_printf(out, "), then the %s\n",
-			   r->info.scope == RULE_SCOPE_SANDBOX ? "sandbox" : "process");
-		return;
-	}
-	buf_printf(out, "effect: %s from user space, after the event\n",
-		   rule_action_name(r->info.action));
+	buf_printf(out, "tier: %s\n", h->means->tier);
+	if (r->info.action == RULE_ACT_ALERT)
+		buf_addz(out, "where: user space\nguarantee: an alert, after the event\n");
+	else if (r->info.dry_run)
+		buf_printf(out,
+			   "where: nowhere\nguarantee: none, an alert says what '%s' would have "
+			   "done (dry_run)\n",
+			   rule_action_name(r->info.action));
+	else
+		put_action(out, r, p, h);
 }
 
-int rule_explain(const struct rule_info *info, struct buf *out)
+/* ---- cost ---- */
+
+static uint64_t cost_of(const struct rule *r)
+{
+	return r->pred && r->enabled
+		       ? (uint64_t)(r->pred->cost + 1) * (uint64_t)__builtin_popcountll(r->kinds)
+		       : 0;
+}
+
+static void put_cost(struct buf *out, const struct rule *r)
+{
+	const struct ruleset *rs = r->rs;
+	size_t rank = 1;
+
+	for (size_t i = 0; i < rs->rule_n; i++)
+		rank += cost_of(rs->rule[i]) > cost_of(r);
+	buf_printf(out, "cost: rank %zu of %zu, 1 is the dearest (checks weighed, times kinds)\n",
+		   rank, rs->rule_n);
+}
+
+int rule_explain(const struct rule_info *info, const struct explain_host *h, struct buf *out)
 {
 	const struct rule *r = (const struct rule *)info;
 
@@ -144,6 +276,7 @@ int rule_explain(const struct rule_info *info, struct buf *out)
 		buf_printf(out, "throttle: an alert in %.3g s at most\n",
 			   (double)r->info.throttle_ns / 1e9);
 	buf_printf(out, "language: %s\n", r->falco ? "Falco" : "Warder");
-	put_where(out, r);
+	put_cost(out, r);
+	put_where(out, r, h);
 	return out->failed ? -EMSGSIZE : 0;
 }

@@ -364,6 +364,7 @@ struct rule {
 	uint64_t print;	     /* of a rule with state: what it remembers, see carry.c */
 	struct out_part *part;
 	size_t part_n;
+	uint32_t at;	       /* position in the set */
 	uint64_t kinds;	       /* bit = dense kind index */
 	uint64_t kill_escapes; /* as in ruleset_kernel_kill_escapes */
 	const char *absent;    /* first field that is never there */

@@ -121,9 +121,6 @@ size_t ruleset_judge(const struct ruleset *rs, struct rule_memory *st, const str
 /* The rule's `output` with fields filled in, at most `max` bytes. */
 int rule_format_output(const struct rule_info *r, const struct event *ev, struct buf *out);
 
-/* What the rule will do here, in lines `word: text`: kinds, fields, where it is enforced. */
-int rule_explain(const struct rule_info *r, struct buf *out);
-
 /* Fixtures: JSON events as event_to_json writes them, one a line, each behind comment lines
  *   # fires: Rule A; Rule B     exactly these rules fire (none without this line)
  *   # near: Rule C              a near miss: this rule exists and does not fire

@@ -2,6 +2,7 @@
 """What rules do: deny and kill in the kernel, kill one process, freeze, ask. Each act is tried by a real program,
 its effect looked for, and the record must say what was done, where, and for which rule."""
 
+import json
 import os
 import re
 import signal
@@ -143,6 +144,52 @@ class Deny(Actions):
         s = self.judged([rule("D", "kind = net.connect and net.dst.ip exists and proc.comm = x", "deny")], "true")
         self.assertCode(s, 125)
         self.assertIn("net.connect: the kernel does not know 'proc.comm'", s.err.decode())
+
+
+class Explained(Actions):
+    """What `rules explain` promises for this host is what happens here; for the other tier it can be asked."""
+    RULES = rule("Dir", "kind = file.mkdir and file.path startswith /tmp/no", "kill", "scope: process") + rule(
+        "Net", "kind = net.connect and net.dst.ip in (127.0.0.0/8)", "deny") + rule(
+        "Late", "kind = file.mkdir and file.path endswith no", "kill", "scope: process") + rule(
+        "Files", "kind = file.delete and file.path startswith /x", "deny", "enabled: true")
+
+    def explain(self, *options):
+        done = self.warder("rules", "explain", "--json", *options, self.path("e.yaml", self.RULES))
+        self.assertEqual(done.code, 0, done)
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        return {r["rule"]: r for r in rows}
+
+    def test_both_tiers(self):
+        full, portable = self.explain("--tier", "full"), self.explain("--tier", "portable")
+        self.assertEqual(full["Dir"]["guarantee"], "prevented (file.mkdir), and the process killed")
+        self.assertEqual(portable["Dir"]["guarantee"], "killed before the call returns to the program (file.mkdir)")
+        self.assertEqual((portable["Dir"]["kinds"], portable["Dir"]["fields"]), (["file.mkdir"], ["kind", "file.path"]))
+        for tier in (full, portable):
+            self.assertEqual((tier["Net"]["where"], tier["Net"]["guarantee"]), ("kernel", "prevented (net.connect)"))
+            self.assertRegex(tier["Late"]["guarantee"], "^killed after the act: the process, some milliseconds")
+            self.assertRegex(tier["Late"]["cost"], r"^rank \d of 4")
+        self.assertEqual(full["Files"]["guarantee"], "prevented (file.delete)")
+        self.assertIn("a run with it fails in the portable tier: file.delete: cannot be denied",
+                      portable["Files"]["guarantee"])
+        bad = self.warder("rules", "explain", "--tier", "best", self.path("e.yaml"))
+        self.assertNotEqual(bad.code, 0)
+
+    def test_it_is_so_here(self):
+        said = self.explain()
+        s = self.judged([self.RULES.split("- rule: Files")[0]], "sh", "-c", "(mkdir /tmp/no && echo never); ls /tmp")
+        how = field(self.alert(s, "Dir"), "rule.enforced")
+        self.assertEqual(how, "prevented" if said["Dir"]["guarantee"].startswith("prevented") else "killed-before-return")
+        self.assertEqual(s.out, b"" if how == "prevented" else b"no\n")
+
+    def test_measured(self):
+        if IN_VM:
+            self.skipTest("an emulated machine's figures mean nothing")
+        done = self.warder("doctor", "--measure", "--json")
+        self.assertEqual(done.code, 0, done)
+        m = json.loads(done.out)
+        self.assertTrue(0 < m["kill_p50_ns"] <= m["kill_max_ns"])
+        self.assertIn("%.2f ms after it (median on this host, worst %.2f ms)" % (
+            m["kill_p50_ns"] / 1e6, m["kill_max_ns"] / 1e6), self.explain()["Late"]["guarantee"])
 
 
 class UserSpace(Actions):

@@ -2,19 +2,23 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "rules/explain.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
+#include "userspace/cli/measured.h"
 #include "userspace/cli/util.h"
 
 #define FIXTURE_FILE_MAX ((size_t)64 << 20)
 
 DEFINE_AUTO(ruleset, ruleset_free)
+DEFINE_AUTO(push_plan, push_plan_free)
 
 struct rules_args {
+	const char *tier;
 	bool json, packs, help;
 };
 
@@ -22,6 +26,8 @@ static const struct option_def OPTIONS[] = {
 	{ "json", 0, OPT_FLAG, offsetof(struct rules_args, json), NULL, "one JSON object a rule" },
 	{ "default-rules", 0, OPT_FLAG, offsetof(struct rules_args, packs), NULL,
 	  "load the built-in packs first, as `run` does" },
+	{ "tier", 0, OPT_STR, offsetof(struct rules_args, tier), "TIER",
+	  "explain for full (prevention by fmod_ret) or portable; default: this host's, as root" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct rules_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -66,11 +72,14 @@ static void print_json(const struct rule_info *r)
 	putchar('\n');
 }
 
-static void print_rules(const struct ruleset *rs, bool json)
+/* `limited`: only those that are not simply loaded. */
+static void print_rules(const struct ruleset *rs, bool json, bool limited)
 {
 	for (size_t i = 0; i < ruleset_count(rs); i++) {
 		const struct rule_info *r = ruleset_get(rs, i);
 
+		if (limited && r->state == RULE_LOADED)
+			continue;
 		if (json)
 			print_json(r);
 		else
@@ -94,21 +103,84 @@ static void print_summary(const struct ruleset *rs)
 
 /* ---- explain ---- */
 
-static int print_explained(const struct ruleset *rs)
+/* "word: text" a line -> members; lists of names become arrays. */
+static void explained_json(struct json *j, const char *text)
+{
+	for (const char *p = text; *p;) {
+		size_t line = strcspn(p, "\n"), key = strcspn(p, ":");
+		struct str v = { p + key + 2, line - key - 2 };
+		bool list = !strncmp(p, "kinds:", 6) || !strncmp(p, "fields:", 7);
+
+		json_key_str(j, (struct str){ p, key });
+		if (list)
+			json_array_begin(j);
+		else
+			json_str(j, v);
+		while (list && v.n) {
+			const char *end = memmem(v.p, v.n, ", ", 2);
+			size_t n = end ? (size_t)(end - v.p) : v.n;
+
+			json_str(j, (struct str){ v.p, n });
+			n = end ? n + 2 : n;
+			v = (struct str){ v.p + n, v.n - n };
+		}
+		if (list)
+			json_array_end(j);
+		p += line + (p[line] == '\n');
+	}
+}
+
+static int print_explained(const struct ruleset *rs, const struct explain_host *host, bool as_json)
 {
 	for (size_t i = 0; i < ruleset_count(rs); i++) {
 		const struct rule_info *r = ruleset_get(rs, i);
-		auto_buf struct buf out = { 0 };
-		const char *p;
+		auto_buf struct buf out = { 0 }, line = { 0 };
+		struct json j;
 
-		printf("%s%s (%s, %s)\n", i ? "\n" : "", r->name, rule_priority_name(r->priority),
-		       rule_action_name(r->action));
-		if (rule_explain(r, &out) < 0 || buf_addc(&out, 0) < 0)
+		if (rule_explain(r, host, &out) < 0 || buf_addc(&out, 0) < 0)
 			return -ENOMEM;
-		for (p = out.p; *p; p += strcspn(p, "\n") + 1)
+		if (as_json) {
+			json_init(&j, &line);
+			json_object_begin(&j);
+			json_key(&j, "rule");
+			json_strz(&j, r->name);
+			json_key(&j, "state");
+			json_strz(&j, STATES[r->state]);
+			json_key(&j, "action");
+			json_strz(&j, rule_action_name(r->action));
+			explained_json(&j, out.p);
+			json_object_end(&j);
+			printf("%.*s\n", (int)line.n, line.p);
+			continue;
+		}
+		printf("%s%s (%s, %s, %s)\n", i ? "\n" : "", r->name,
+		       rule_priority_name(r->priority), rule_action_name(r->action),
+		       STATES[r->state]);
+		for (const char *p = out.p; *p; p += strcspn(p, "\n") + 1)
 			printf("    %.*s\n", (int)strcspn(p, "\n"), p);
 	}
 	return 0;
+}
+
+/* The tier that was asked for, else this host's: by trying, which needs root. */
+static int explain(const struct ruleset *rs, const struct rules_args *args)
+{
+	AUTO(push_plan) struct push_plan *plan = NULL;
+	struct explain_host host = { 0 };
+	struct err err = { 0 };
+	bool full;
+
+	if (args->tier && strcmp(args->tier, "full") != 0 && strcmp(args->tier, "portable") != 0) {
+		err_set(&err, EINVAL, "option '--tier': '%s' is not full or portable", args->tier);
+		return cli_bad_usage("rules", &err);
+	}
+	full = args->tier ? !strcmp(args->tier, "full") : host_prevents();
+	host.means = push_means(full);
+	if (ruleset_push(&plan, rs, NULL, host.means, &err) < 0)
+		return cli_fail(&err);
+	host.plan = plan;
+	measured_load(&host.kill_p50_ns, &host.kill_max_ns);
+	return print_explained(rs, &host, args->json) < 0 ? EXIT_WARDER : 0;
 }
 
 /* ---- test ---- */
@@ -168,7 +240,8 @@ static const char USAGE[] = "rules check|list|explain|test [OPTIONS] [FILE...]";
 static const char PURPOSE[] =
 	"check    read rule files, say what is wrong as file:line:col: message; exit 0 or 1\n"
 	"list     the rules of the files, or of the built-in packs when no file is given\n"
-	"explain  what each rule does on this host: kinds, fields, where it is enforced\n"
+	"explain  what each rule does on this host: kinds, fields, cost, where it is decided, and whether\n"
+	"         the act is prevented, killed before its call returns, or killed after (how long)\n"
 	"test     judge the events of the files named *.events, without a kernel; exit 0 or 1";
 
 static int find_verb(const char *word)
@@ -185,12 +258,14 @@ static int run_verb(enum verb verb, const struct rules_args *args, const struct 
 	int code = 0;
 
 	if (verb == EXPLAIN)
-		code = print_explained(rs) < 0 ? EXIT_WARDER : 0;
+		code = explain(rs, args);
 	else if (verb == TEST)
 		code = test_files(rs, fixtures);
 	else if (verb == LIST || args->json)
-		print_rules(rs, args->json);
+		print_rules(rs, args->json, false);
 	else
+		print_rules(rs, false, true);
+	if (verb == CHECK && !args->json)
 		print_summary(rs);
 	return cli_finish_output(code);
 }

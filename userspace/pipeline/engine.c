@@ -455,6 +455,7 @@ static void fill_result(struct engine *e, const struct outcome *o, struct engine
 	snprintf(ret->action, sizeof(ret->action), "%s", stats.action);
 	ret->events = stats.events;
 	ret->alerts = stats.alerts;
+	ret->kill_latency_ns = stats.kill_latency_ns;
 	ret->actions = stats.actions;
 	ret->gaps = stats.gaps;
 	ret->limits = stats.limits;

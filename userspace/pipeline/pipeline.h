@@ -59,6 +59,7 @@ struct session_stats {
 	enum session_verdict verdict;
 	char rule[128];	   /* that killed it */
 	char action[16];   /* "kill" */
+	uint64_t kill_latency_ns; /* from the act to the sandbox seen empty; 0 = not killed by a rule */
 	int journal_error; /* last errno from the journal, 0 = none */
 };
 

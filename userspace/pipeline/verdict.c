@@ -268,6 +268,9 @@ static void emit_action(struct session *s, const struct event *trigger, const st
 	event_set_strz(ev, F_ACTION_RESULT, v->report.text);
 	if (v->report.done_ns > since)
 		event_set_u64(ev, F_ACTION_LATENCY, v->report.done_ns - since);
+	if (v->act == RULE_ACT_KILL && v->rule && v->scope == RULE_SCOPE_SANDBOX &&
+	    v->report.outcome == ACTION_DONE)
+		s->stats.kill_latency_ns = event_u64(ev, F_ACTION_LATENCY);
 	if (session_emit(s, ev, json) == 0)
 		s->stats.actions++;
 }

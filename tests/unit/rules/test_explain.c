@@ -2,8 +2,14 @@
 /* What a rule is said to do. */
 #include "rules_test.h"
 
-static void says(const char *rule, const char *const *lines)
+#include "rules/explain.h"
+
+static void says_in(bool full, const char *rule, const char *const *lines)
 {
+	struct explain_host host = { .means = push_means(full),
+				     .kill_p50_ns = 1500000,
+				     .kill_max_ns = 3000000 };
+	struct push_plan *plan = NULL;
 	struct ruleset *rs = NULL;
 	struct said said = { .n = 0 };
 	struct buf out;
@@ -12,14 +18,22 @@ static void says(const char *rule, const char *const *lines)
 	ruleset_allow_state(rs);
 	assert_int_equal(ruleset_add_text(rs, "t", str_from(rule), NULL), 0);
 	assert_int_equal(ruleset_compile(rs, NULL), 0);
+	assert_int_equal(ruleset_push(&plan, rs, NULL, host.means, NULL), 0);
+	host.plan = plan;
 	buf_init(&out, 0);
-	assert_int_equal(rule_explain(ruleset_get(rs, 0), &out), 0);
+	assert_int_equal(rule_explain(ruleset_get(rs, 0), &host, &out), 0);
 	buf_addc(&out, 0);
 	for (; *lines; lines++)
 		if (!strstr(out.p, *lines))
 			fail_msg("should say: %s\nsaid:\n%s", *lines, out.p);
 	buf_done(&out);
+	push_plan_free(plan);
 	ruleset_free(rs);
+}
+
+static void says(const char *rule, const char *const *lines)
+{
+	says_in(false, rule, lines);
 }
 
 #define LINES(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -29,11 +43,15 @@ static void enforcement_is_told(void **state)
 	(void)state;
 	says(RULE("r", "escape.type in (setns, unshare)") "  action: kill\n",
 	     LINES("kinds: escape\n", "fields: escape.type\n", "checks: 1\n",
-		   "in the kernel, the process is killed before its call returns (setns, unshare), "
-		   "then the sandbox\n"));
+		   "where: kernel\nguarantee: killed before the call returns to the program (setns, "
+		   "unshare); then the whole sandbox, 1.50 ms after it (median on this host, worst "
+		   "3.00 ms)\n"));
 	says(RULE("r", "escape.type = setns and proc.comm = x") "  action: kill\n",
-	     LINES("effect: kill from user space, after the event\n"));
-	says(RULE("r", "kind in (exec, exit)"), LINES("kinds: exec, exit\n", "effect: an alert"));
+	     LINES("where: user space\nguarantee: killed after the act: the whole sandbox, 1.50 ms "
+		   "after it",
+		   "left to user space: escape: the kernel does not know 'proc.comm'\n"));
+	says(RULE("r", "kind in (exec, exit)"),
+	     LINES("kinds: exec, exit\n", "guarantee: an alert"));
 	says(RULE("r", "kind = exec") "  enabled: false\n", LINES("it is disabled"));
 	says(RULE("r", "proc.comm = x"), LINES("name a kind to make it cheaper"));
 	says(RULE("r", "kind = exec and proc.deleted = true and kind = exit"),
@@ -46,9 +64,44 @@ static void enforcement_is_told(void **state)
 	     LINES("remembers: 5 matches within 2 s, "));
 }
 
+static void both_tiers(void **state)
+{
+	static const char files[] =
+		RULE("r", "kind = file.delete and file.path startswith /etc") "  action: deny\n";
+	static const char kills[] = RULE(
+		"r",
+		"kind = file.delete and file.path startswith /etc") "  action: kill\n  scope: process\n";
+	static const char net[] =
+		RULE("r", "kind = net.connect and net.dst.ip in (10.0.0.0/8)") "  action: deny\n";
+
+	(void)state;
+	says_in(false, files,
+		LINES("tier: portable\nwhere: nowhere\nguarantee: none, a run with it "
+		      "fails in the portable tier: file.delete: cannot be denied in "
+		      "the portable tier\n"));
+	says_in(true, files,
+		LINES("tier: full\nwhere: kernel\nguarantee: prevented (file.delete)\n"));
+	says_in(false, kills,
+		LINES("where: kernel\nguarantee: killed before the call returns to the "
+		      "program (file.delete)\n"));
+	says_in(true, kills,
+		LINES("where: kernel\nguarantee: prevented (file.delete), and the process killed\n"));
+	says_in(false, net, LINES("where: kernel\nguarantee: prevented (net.connect)\n"));
+	says(RULE("r",
+		  "kind = file.open and (file.path startswith /x or proc.comm = y)") "  action: kill\n  scope: process\n",
+	     LINES("where: kernel, and user space for what it cannot decide\n",
+		   "(file.open); else killed after the act: the process, 1.50 ms",
+		   "left to user space: file.open: the kernel does not know 'proc.comm'\n",
+		   "cost: rank 1 of 1"));
+	says(RULE("r", "kind = exec") "  action: hold\n", LINES("held after the act"));
+	says(RULE("r", "kind = exec") "  action: kill\n  dry_run: true\n",
+	     LINES("where: nowhere\n"));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(enforcement_is_told) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(enforcement_is_told),
+					    cmocka_unit_test(both_tiers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
