@@ -179,6 +179,20 @@ class Metrics(TestCase):
             for word in words:
                 self.assertIn(word, done.stderr)
 
+    def test_alerting_rules(self):
+        """By promtool where it is (Debian has it only together with the server, which would be started)."""
+        path = os.path.join(SRC, "exporters", "dashboards", "alerts.yaml")
+        if shutil.which("promtool"):
+            subprocess.run(["promtool", "check", "rules", path], check=True)
+        with open(path) as f:
+            text = f.read()
+        alerts = re.findall(r"^ *- alert: (\S+)$", text, re.M)
+        self.assertGreater(len(alerts), 3)
+        self.assertEqual(len(set(alerts)), len(alerts))
+        for part in text.split("- alert: ")[1:]:
+            for key in ("expr:", "severity:", "summary:"):
+                self.assertIn(key, part)
+
     def test_dashboards_use_what_there_is(self):
         self.add("exec")
         self.add("action", action={"type": "kill", "result": "done", "latency_ns": 1})
