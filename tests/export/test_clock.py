@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from feed import Feed, Journal, read_json_lines  # noqa: E402
 from test_http import Indexers, Server  # noqa: E402
-from warder import TestCase, helper, wait_for  # noqa: E402
+from test_syslog import Receiver  # noqa: E402
+from warder import MockKafka, TestCase, helper, kcat_read, wait_for  # noqa: E402
 
 DAY, YEAR = 86400, 365 * 86400
 JUMPS = (DAY, -DAY, 3 * YEAR, -3 * YEAR, 0)
@@ -110,6 +111,40 @@ class Clock(TestCase):
                 self.assertGreater(time.monotonic() - told[0], 1.5)  # dates are whole seconds
                 feed.stop()
         self.assertEqual(self.got, self.journal.ids)
+
+    def test_kafka(self):
+        """In a mock cluster, through an outage."""
+        with MockKafka() as kafka:
+            feed = self.feed("kafka:%s,alerts-topic=" % kafka.brokers)
+            for offset in JUMPS:
+                self.journal.add(500)
+                feed.status()
+                kafka.tell("down")
+                self.jump(offset)
+                time.sleep(0.3)
+                kafka.tell("up")
+            began, cpu = time.monotonic(), self.cpu_s(feed)
+            self.assertEqual(feed.drain()["acked"], 500 * len(JUMPS))
+            self.assertLess(self.cpu_s(feed) - cpu, 0.5 * (time.monotonic() - began) + 1)
+            got = [json.loads(r[3])["id"] for r in kcat_read(kafka.brokers, "warder.events")]
+        self.assertEqual(list(dict.fromkeys(got)), self.journal.ids)
+
+    def test_syslog(self):
+        """A receiver that comes and goes while the clock jumps."""
+        got = []
+        for offset in JUMPS:
+            self.jump(offset)
+            r = Receiver()
+            self.journal.add(100)
+            n = len(got)
+            feed = self.feed("syslog:tcp://127.0.0.1:%d,name=syslog" % r.port)
+            feed.drain()
+            feed.stop()
+            wait_for("all messages", lambda: len(r.messages) >= 100 or None)
+            got += [json.loads(m[m.index(b"{"):])["id"] for m in r.messages]
+            self.assertEqual(len(got), n + 100)
+            r.close()
+        self.assertEqual(got, self.journal.ids)
 
     def test_rate(self):
         s = self.server(self.hook)

@@ -554,6 +554,106 @@ class Http(TestCase):
         self.assertEqual([i for i, _ in self.got], [i for i in self.journal.ids if i not in bad])
         self.assertEqual(self.got[-1][1], "FATAL")
 
+    # ---- all of them ----
+
+    SINKS = (("splunk", "token=t"), ("elastic", "api-key=k"), ("webhook", ""), ("otlp", ""))
+    AGAIN, WAITS, REFUSED = "again", "waits", "refused"
+    ANSWERS = {300: WAITS, 301: WAITS, 302: WAITS, 304: WAITS, 307: WAITS, 308: WAITS, 400: REFUSED, 401: WAITS,
+               402: WAITS, 403: WAITS, 404: WAITS, 405: WAITS, 406: REFUSED, 407: WAITS, 408: AGAIN, 409: REFUSED,
+               410: REFUSED, 411: REFUSED, 412: REFUSED, 413: REFUSED, 414: REFUSED, 415: WAITS, 422: REFUSED,
+               425: AGAIN, 426: REFUSED, 429: AGAIN, 431: REFUSED, 451: REFUSED, 500: AGAIN, 501: AGAIN, 502: AGAIN,
+               503: AGAIN, 504: AGAIN, 505: AGAIN, 507: AGAIN, 511: AGAIN, 599: AGAIN}
+
+    def accept(self, sink, request):
+        """What a server of this kind says when it takes everything."""
+        if sink == "elastic":
+            return self.elastic(request, lambda id: 201)
+        return 200, {}, '{"text":"Success","code":0}' if sink == "splunk" else "{}"
+
+    def each_sink(self):
+        for sink, options in self.SINKS:
+            with self.subTest(sink):
+                yield sink, [o for o in (options,) if o]
+
+    def test_every_answer(self):
+        """One record at a time meets each code once: what is refused is a dead letter, all the rest is still there."""
+        codes, tried, sinks = sorted(self.ANSWERS), {}, []
+        for sink, options in self.SINKS:
+            def answer(request, sink=sink):
+                id = self.id_of(sink, request.body)
+                tried[sink, id] = tried.get((sink, id), 0) + 1
+                code = codes[int(id[3:]) - 1]
+                if tried[sink, id] == 1 or self.ANSWERS[code] == self.REFUSED:
+                    return code, {"Location": "http://127.0.0.1:1/"} if code < 400 else {}, "no %d" % code
+                return self.accept(sink, request)
+
+            sinks.append(",".join(["%s:http://127.0.0.1:%d" % (sink, self.server(answer).port), "name=" + sink]
+                                  + [o for o in (options,) if o]))
+        feed = Feed(self.journal.path, self.tmp, "S1", *sinks)
+        self.addCleanup(feed.kill)
+        for n, code in enumerate(codes, 1):
+            self.journal.add(1)
+            feed.drain()
+            for sink, _ in self.SINKS:
+                row = feed.row(sink)
+                self.assertEqual((row["acked"], row["errors"]), (n, 0), (sink, code))
+        for sink, _ in self.each_sink():
+            dead = read_json_lines(self.path("S1.%s.dlq.jsonl" % sink))
+            refused = [c for c in codes if self.ANSWERS[c] == self.REFUSED]
+            self.assertEqual([codes[d["seq"] - 1] for d in dead], refused)
+            for d in dead:
+                self.assertIn("no %d" % codes[d["seq"] - 1], d["why"])
+            for n, code in enumerate(codes, 1):
+                want = 1 if code in refused else 2
+                self.assertGreaterEqual(tried[sink, "S1-%d" % n], want, code)
+
+    @staticmethod
+    def id_of(sink, body):
+        text = body.decode().replace('\\"', '"')
+        return text.split('"id":', 1)[1].split('"')[1] if '"id":' in text else text.split('"id": "')[1].split('"')[0]
+
+    def test_html_instead(self):
+        """A login page with status 200 from everything whose protocol has an answer of its own."""
+        for sink, options in self.each_sink():
+            if sink == "webhook":
+                continue  # 2xx is all that it asks for
+            ok = []
+            s = self.server(lambda r: self.accept(sink, r) if ok else (200, {}, "<html>Please log in"))
+            self.journal = Journal(self.path("journal-" + sink), "S1")
+            self.journal.add(5)
+            feed = Feed(self.journal.path, self.tmp, "S1",
+                        ",".join(["%s:http://127.0.0.1:%d" % (sink, s.port), "name=" + sink, *options]))
+            self.addCleanup(feed.kill)
+            row = self.with_text(feed, "Please log in")
+            self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+            ok.append(True)
+            self.assertEqual(feed.drain()["acked"], 5)
+
+    def test_wrong_host(self):
+        for sink, options in self.each_sink():
+            self.journal.add(1)
+            feed = Feed(self.journal.path, self.tmp, "S1",
+                        ",".join([sink + ":http://no-such-host.invalid:1", "name=" + sink, *options]))
+            self.addCleanup(feed.kill)
+            row = self.with_text(feed, "no-such-host.invalid")
+            self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+
+    def test_untrusted_certificates(self):
+        """Another CA, another name, an old one: no sink says a word to such a server."""
+        context, cert = self.certificate("-addext", "subjectAltName=DNS:localhost")
+        s = self.server(self.hook, context=context)
+        for sink, options in self.each_sink():
+            self.journal.add(1)
+            for host, ca, words in (("localhost", None, "certificate"), ("127.0.0.1", cert, "SSL: ")):
+                feed = Feed(self.journal.path, self.tmp, "S1",
+                            ",".join(["%s:https://%s:%d" % (sink, host, s.port), "name=" + sink + host,
+                                      *options, *(["ca=" + ca] if ca else [])]))
+                self.addCleanup(feed.kill)
+                row = self.with_text(feed, words)
+                self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+                feed.stop()
+        self.assertEqual((s.requests, self.got), (0, []))
+
     # ---- TLS ----
 
     def certificate(self, *options):
@@ -650,16 +750,23 @@ class Http(TestCase):
             conn.sendall(b"220 mail.example ESMTP\r\n")
             conn.recv(65536)
 
-        for talk in (half_closed, mute, cut, smtp):
+        def slow(conn):  # a byte now and then
+            conn.recv(65536)
+            for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}":
+                conn.sendall(bytes([byte]))
+                time.sleep(0.1)
+
+        for talk in (half_closed, mute, cut, smtp, slow):
             with self.subTest(talk.__name__):
-                port = self.raw_server(talk)
                 self.journal.add(1)
-                feed = Feed(self.journal.path, self.tmp, "S1",
-                            "webhook:http://127.0.0.1:%d,name=%s,timeout=500ms" % (port, talk.__name__))
-                self.addCleanup(feed.kill)
-                row = wait_for("a word about it", lambda: feed.status() if feed.status()["text"] else None)
-                self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
-                self.assertEqual(feed.stop()["acked"], 0)
+                for sink, option in self.SINKS:
+                    port = self.raw_server(talk)
+                    feed = Feed(self.journal.path, self.tmp, "S1", "%s:http://127.0.0.1:%d,name=%s-%s,timeout=500ms%s" % (
+                        sink, port, sink, talk.__name__, option and "," + option))
+                    self.addCleanup(feed.kill)
+                    row = wait_for("a word about it", lambda: feed.status() if feed.status()["text"] else None)
+                    self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+                    self.assertEqual(feed.stop()["acked"], 0)
 
     def test_proxy(self):
         """The proxy gets the whole URL; the name is not looked up here."""

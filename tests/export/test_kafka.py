@@ -7,6 +7,8 @@ import base64
 import http.server
 import json
 import os
+import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -14,8 +16,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from feed import Feed, Journal, read_json_lines  # noqa: E402
-from warder import MockKafka, TestCase, kcat_read, wait_for  # noqa: E402
+from feed import Feed, Journal, python_client_read, read_json_lines  # noqa: E402
+from warder import MockKafka, TestCase, kcat_read, need, wait_for  # noqa: E402
 
 EVENTS, ALERTS = "warder.events", "warder.alerts"
 # Kafka's error codes
@@ -25,6 +27,8 @@ PRODUCE, INIT_PRODUCER_ID = 0, 22
 
 
 class Kafka(TestCase):
+    python = True  # python3-kafka looks as well; it knows gzip, but not zstd
+
     def setUp(self):
         super().setUp()
         self.kafka = MockKafka()
@@ -36,7 +40,8 @@ class Kafka(TestCase):
         self.assertEqual(self.kafka.proc.stdout.readline().strip(), "ok")
 
     def feed(self, *options, session="S1", journal=None):
-        sink = ",".join(("kafka:" + self.kafka.brokers, "name=k") + options)
+        codec = ("kafka.compression.type=gzip",) if self.python else ()
+        sink = ",".join(("kafka:" + self.kafka.brokers, "name=k") + codec + options)
         feed = Feed((journal or self.journal).path, self.tmp, session, sink)
         self.addCleanup(feed.kill)
         return feed
@@ -61,10 +66,15 @@ class Kafka(TestCase):
         self.assertEqual(len(got), len(journal.ids))
         if ordered:
             self.assertEqual(got, journal.ids)
+        # and by a client that is not made of librdkafka
+        rows = python_client_read(self.kafka.brokers, EVENTS) if self.python else None
+        if rows is not None:
+            self.assertEqual(list(dict.fromkeys(id for key, id in rows if key == journal.session)), got)
 
     # ---- what arrives ----
 
     def test_keys_headers_topics(self):
+        self.python = False  # zstd, the default
         self.journal.add(500, kind="exec")
         self.journal.add(3, kind="escape")
         self.journal.add(2, kind="session.stop")
@@ -266,6 +276,102 @@ class Kafka(TestCase):
         feed.drain(60000, behind=1, until=lambda: feed.row("f")["acked"] == 50000)
         self.assertEqual([r["id"] for r in read_json_lines(out)], self.journal.ids)
         self.assertEqual(feed.row("k")["acked"], 0)
+
+    # ---- brokers that are none ----
+
+    def strange(self, talk, context=None):
+        """A server on loopback that does `talk(connection)` with whoever comes. Its port."""
+        sock = socket.socket()
+        self.addCleanup(sock.close)
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(16)
+
+        def one(conn):
+            with conn:
+                try:
+                    talk(context.wrap_socket(conn, server_side=True) if context else conn)
+                except OSError:
+                    pass  # given up by the other side: that is what is tested
+
+        def serve():
+            while True:
+                try:
+                    conn, _ = sock.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(conn,), daemon=True).start()
+        threading.Thread(target=serve, daemon=True).start()
+        return sock.getsockname()[1]
+
+    def refused(self, brokers, words, *options):
+        """Told, nothing lost, nothing taken, no busy loop."""
+        self.journal.add(1)
+        feed = Feed(self.journal.path, self.tmp, "S1", ",".join(("kafka:" + brokers, "name=k") + options))
+        self.addCleanup(feed.kill)
+
+        def told():
+            row = feed.status()
+            return row if any(w in row["text"] for w in words) else None
+
+        row = wait_for("a status with %s" % (words,), told)
+        self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+        before = self.cpu(feed)
+        time.sleep(1)
+        self.assertLess(self.cpu(feed) - before, 0.5)
+        self.assertEqual(feed.stop()["acked"], 0)
+
+    @staticmethod
+    def cpu(feed):
+        with open("/proc/%d/stat" % feed.proc.pid) as f:
+            return sum(int(n) for n in f.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+    def test_wrong_host(self):
+        self.refused("no-such-host.invalid:9092", ("no-such-host.invalid",))
+
+    def test_strange_servers(self):
+        """Half-closed, mute, slow as a loris, another protocol."""
+        def half_closed(conn):
+            conn.shutdown(socket.SHUT_WR)
+            while conn.recv(65536):
+                pass
+
+        def mute(conn):
+            while conn.recv(65536):
+                pass
+
+        def slow(conn):
+            conn.recv(65536)
+            for byte in b"\0\0\1\0" + bytes(64):
+                conn.sendall(bytes([byte]))
+                time.sleep(0.2)
+
+        def http(conn):
+            conn.recv(65536)
+            conn.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+        for talk in (half_closed, mute, slow, http):
+            with self.subTest(talk.__name__):
+                self.refused("127.0.0.1:%d" % self.strange(talk), ("127.0.0.1", "own"),
+                             "kafka.socket.timeout.ms=2000", "kafka.api.version.request.timeout.ms=1000")
+
+    def test_untrusted_certificates(self):
+        """Another CA, another name, an old one."""
+        need("openssl")
+        key, cert, old = (self.path(n) for n in ("key.pem", "cert.pem", "old.pem"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", key, "-out", cert, "-subj", "/CN=x", "-addext", "subjectAltName=DNS:localhost"],
+                       check=True, capture_output=True, timeout=60)
+        subprocess.run(["openssl", "x509", "-in", cert, "-signkey", key, "-days", "-1", "-out", old],
+                       check=True, capture_output=True, timeout=60)
+        for file, ca, host in ((cert, None, "localhost"), (cert, cert, "127.0.0.1"), (old, old, "localhost")):
+            with self.subTest(file=os.path.basename(file), host=host, ca=bool(ca)):
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(file, key)
+                heard = []
+                port = self.strange(lambda conn: heard.append(conn.recv(65536)), context)
+                self.refused("%s:%d" % (host, port), ("certificate", "SSL"), "kafka.security.protocol=ssl",
+                             "kafka.broker.address.family=v4", *(["kafka.ssl.ca.location=" + ca] if ca else []))
+                self.assertEqual([h for h in heard if h], [])
 
     # ---- settings ----
 

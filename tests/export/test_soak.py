@@ -90,7 +90,9 @@ class Soak(TestCase):
         total = each * SECONDS * SESSIONS
         self.made = "made:%d:%d:%d" % (each, each * SECONDS, time.monotonic_ns() + 10**9)
         # The mock keeps little: what arrives is read at once, by a client that is allowed to see duplicates.
-        consumer = subprocess.Popen([WARDER, "consume", self.kafka.brokers, "--quiet", "--count", str(total)],
+        consumer = subprocess.Popen([WARDER, "consume", self.kafka.brokers, "--quiet", "--count", str(total),
+                                     "--idle", "60s", "-X", "reconnect.backoff.max.ms=1000", "-X",
+                                     "fetch.error.backoff.ms=50", "-X", "fetch.wait.max.ms=100"],
                                     stderr=subprocess.PIPE, env=self.env, text=True)
         self.addCleanup(consumer.kill)
         self.start()

@@ -5,8 +5,22 @@ import json
 import os
 import subprocess
 
-from warder import helper
+from warder import PYTHON_IN_SANDBOX, helper
 
+# Debian's own Python has python3-kafka, which shares no line with librdkafka.
+PYTHON_CLIENT = """
+import json, sys
+from kafka import KafkaConsumer, TopicPartition
+c = KafkaConsumer(bootstrap_servers=sys.argv[1], enable_auto_commit=False, api_version=(2, 0, 0))
+parts = [TopicPartition(sys.argv[2], p) for p in c.partitions_for_topic(sys.argv[2])]
+c.assign(parts)
+c.seek_to_beginning(*parts)
+ends = c.end_offsets(parts)
+while any(c.position(p) < ends[p] for p in parts):
+    for records in c.poll(1000).values():
+        for r in records:
+            print(json.dumps([r.key.decode(), dict(r.headers)["id"].decode(), json.loads(r.value)["id"]]))
+"""
 DRAIN_MS = 120000  # for what must happen; nothing waits this long when all is well
 
 
@@ -87,3 +101,17 @@ class Feed:
                 f.close()
             except OSError:
                 pass
+
+
+def python_client_read(brokers, topic):
+    """What a topic holds, by a client that shares no line with librdkafka: [(key, id)]; None without it. The header
+    `id` and the id in the record are the same."""
+    if subprocess.run([PYTHON_IN_SANDBOX, "-c", "import kafka"], capture_output=True).returncode:
+        print("python3-kafka is not installed: only clients made with librdkafka looked")
+        return None
+    done = subprocess.run([PYTHON_IN_SANDBOX, "-c", PYTHON_CLIENT, brokers, topic], capture_output=True, text=True,
+                          timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [r for r in rows if r[1] != r[2]] == []
+    return [(r[0], r[1]) for r in rows]
