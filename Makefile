@@ -237,8 +237,8 @@ check: all test-bins ## run the tests; as root also those that load BPF and ente
 	$(Q)$(RUN_TESTS) $(T)
 
 .PHONY: check-root
-check-root: all test-bins ## run only the tests that need root
-	$(Q)$(RUN_TESTS) --suite root,scenarios,bpf $(T)
+check-root: all test-bins ## as root: run only the tests that need root, and those of the sinks
+	$(Q)$(RUN_TESTS) --suite root,scenarios,bpf,export $(T)
 
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 .PHONY: check-asan
