@@ -67,6 +67,7 @@
 	X(PROC_MEMFD, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(PROC_DELETED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
 	X(PROC_DROPPED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
+	X(PROC_DROPPED_BY, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
 	X(PROC_SETUID, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
 	X(PROC_PEXE, "+", V11, TYPE, "$.parent.executable", TYPE, NONE, NONE)                      \
 	X(PROC_PCOMM, "+", V11, TYPE, "$.parent.name", TYPE, NONE, "parentProcess")                \
@@ -86,6 +87,14 @@
 	X(SIGNAL_NAME, "status_detail", V11, TYPE, NONE, TYPE, NONE, "signal")                     \
 	X(SIGNAL_TARGET, "process.pid", V11, TYPE, NONE, TYPE, "dpid", "targetPid")                \
 	X(SIGNAL_COMM, "process.name", V11, TYPE, NONE, TYPE, "dproc", NONE)                        \
+	X(PACKAGE_MANAGER, NONE, V11, TYPE, "package.type", TYPE, NONE, NONE)                      \
+	X(PACKAGE_NAME, NONE, V11, TYPE, "package.name", TYPE, NONE, NONE)                         \
+	X(PACKAGE_VERSION, NONE, V11, TYPE, "package.version", TYPE, NONE, NONE)                   \
+	X(PACKAGE_REGISTRY, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                               \
+	X(PACKAGE_URL, NONE, V11, TYPE, "package.reference", TYPE, NONE, NONE)                     \
+	X(PACKAGE_HASH, NONE, V11, TYPE, "package.checksum", TYPE, NONE, NONE)                     \
+	X(PACKAGE_MORE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
+	X(PACKAGE_FROM, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
 	X(FILE_PATH, "file.path", V11, TYPE, "file.path", TYPE, "filePath", "filePath")            \
 	X(FILE_NAME, "+", V11, TYPE, "file.name", TYPE, "fname", "fileName")                       \
 	X(FILE_OLD_PATH, NONE, V11, TYPE, NONE, TYPE, "oldFilePath", "oldFilePath")                \
@@ -180,6 +189,7 @@
 	X(RULE_OUTPUT, "message", V11, TYPE, "message", TYPE, "msg", "message")                    \
 	X(RULE_TAGS, "metadata.labels", V11, TYPE, "tags", TYPE, NONE, NONE)                       \
 	X(RULE_ATTACK, "+", V11, TYPE, "threat.technique.id", TYPE, "cs3", "attack")               \
+	X(RULE_SUPPRESSED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
 	X(RULE_ACTION, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
 	X(RULE_ENFORCED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
 	X(RULE_SET, "finding_info.analytic.version", V11, TYPE, "rule.version", TYPE, NONE, NONE)  \

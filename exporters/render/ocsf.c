@@ -283,8 +283,11 @@ static const struct render_row AGENT[] = {
 };
 
 static const struct render_row PACKAGE[] = {
-	ROW_TEXT("app.name", "\"package\""),
-	ROW_TEXT("app.vendor_name", "\"unknown\""),
+	ROW_FIELD("app.name", F_PACKAGE_NAME, FORM_TYPE),
+	ROW_TEXT_UNLESS("app.name", F_PACKAGE_NAME, "\"unknown\""),
+	ROW_FIELD("app.version", F_PACKAGE_VERSION, FORM_TYPE),
+	ROW_FIELD("app.vendor_name", F_PACKAGE_MANAGER, FORM_TYPE),
+	ROW_TEXT_UNLESS("app.vendor_name", F_PACKAGE_MANAGER, "\"unknown\""),
 };
 
 static const struct render_row LOG[] = {
@@ -296,8 +299,8 @@ static const struct render_row LOG[] = {
 static const struct render_row GAP[] = {
 	ROW_FIELD("start_time", F_GAP_FIRST, FORM_MS),
 	ROW_FIELD("end_time", F_GAP_LAST, FORM_MS),
-	ROW_TEXT("status_id", "2"),
-	ROW_TEXT("status", "\"Failure\""),
+	ROW_TEXT_UNLESS("status_id", F_OUTCOME, "2"),
+	ROW_TEXT_UNLESS("status", F_OUTCOME, "\"Failure\""),
 };
 
 static const struct ocsf_kind *find_kind(uint16_t kind, int version)
@@ -550,7 +553,7 @@ static int make_layout(struct layout *p, const struct kind_def *kind, int versio
 		r = add_numbers(p, k, c, version);
 	if (r == 0 && c->has_action)
 		r = add_action(p, version);
-	if (kind->family & FAM_SUBJECT)
+	if (kind->family & (FAM_SUBJECT | FAM_AGENT))
 		ADD(WITH_OUTCOME);
 	if (k->root)
 		ADD(WITH_PROCESS);
