@@ -218,8 +218,8 @@ class UserSpace(Actions):
             self.assertEqual(s.kinds("action"), [])
 
 
-class Stopped(Actions):
-    """A sandbox that stands still. `step` files say how far the payload came."""
+class Live(Actions):
+    """Spoken to while it runs. /workspace/step says how far the payload came."""
     SCRIPT = "echo 1 > /workspace/step; mkdir /tmp/bad; for i in 1 2 3 4 5; do sleep 0.1; done; echo 2 > /workspace/step"
 
     def begin(self, action, *options, script=None):
@@ -246,9 +246,14 @@ class Stopped(Actions):
 
     def step(self):
         try:
-            return open(self.path("w/step")).read().strip()
+            with open(self.path("w/step")) as f:
+                return f.read().strip()
         except FileNotFoundError:
             return ""
+
+
+class Stopped(Live):
+    """A sandbox that stands still."""
 
     def test_approved(self):
         p = self.begin("hold")
@@ -352,6 +357,45 @@ class Stopped(Actions):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
         p.send_signal(signal.SIGTERM)
         p.wait()
+
+
+class Reloaded(Live):
+    """Other rules while it runs: the kernel's part changes with them, or neither does."""
+    LOOP = PY + """ -c '
+import os, socket, time
+for i in range(3000):
+    got = [str(socket.socket().connect_ex(("127.0.0.1", p))) for p in (81, 82)]
+    open("/workspace/.step", "w").write(" ".join(got))
+    os.rename("/workspace/.step", "/workspace/step")
+    time.sleep(0.02)
+'"""
+
+    def deny(self, what):
+        text = rule("Net", "kind = net.connect and net.dst.ip exists and " + what, "deny")
+        with open(self.path("r.new"), "w") as f:
+            f.write(text)
+        os.rename(self.path("r.new"), self.path("r.yaml"))
+
+    def test_another_port(self):
+        self.deny("net.dst.port = 81")
+        os.makedirs(self.path("w"))
+        folder, argv = self.session_argv(["sh", "-c", self.LOOP], ["--no-default-rules", "--rules", self.path("r.yaml"),
+                                                                   "--workspace", self.path("w")])
+        self.folder, self.err = folder, open(self.path("err"), "w+b")
+        self.addCleanup(self.err.close)
+        p = subprocess.Popen([a for a in argv if a != "--quiet"], env=self.env, stdin=subprocess.DEVNULL, stderr=self.err)
+        self.addCleanup(lambda: p.poll() is None and (p.send_signal(signal.SIGTERM), p.wait()))
+        wait_for("the first port denied", lambda: self.step() == "1 111")
+        self.deny("net.dst.port = 82")
+        wait_for("the second port denied", lambda: self.step() == "111 1")
+        self.deny("proc.comm = x")  # nobody can keep that
+        self.said(r"rules not changed .*the kernel does not know 'proc\.comm'")
+        self.assertEqual(self.step(), "111 1")
+        p.send_signal(signal.SIGTERM)
+        s, _ = self.end(p)
+        # Between the kernel's change and user space's the old rule sees what nobody denies any more.
+        self.assertEqual({(field(a, "net.dst.port"), field(a, "rule.enforced")) for a in s.kinds("rule.alert")}
+                         - {(81, "failed-anyway")}, {(81, "prevented"), (82, "prevented")})
 
 
 class Done_:
