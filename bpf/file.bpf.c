@@ -29,12 +29,12 @@ const volatile __u32 watchlist_mode = 0; /* WATCHLIST_*, set before load */
 
 static __always_inline void file_ids(struct wire_file *r, struct file *f)
 {
-	struct inode *inode = BPF_CORE_READ(f, f_inode);
+	struct inode *inode = READ(f, f_inode);
 
-	r->ino = BPF_CORE_READ(inode, i_ino);
-	r->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	r->mode = BPF_CORE_READ(inode, i_mode);
-	if (!BPF_CORE_READ(inode, i_nlink))
+	r->ino = READ(inode, i_ino);
+	r->dev = READ(inode, i_sb, s_dev);
+	r->mode = READ(inode, i_mode);
+	if (!READ(inode, i_nlink))
 		r->h.flags |= WIRE_F_DELETED;
 }
 
@@ -54,8 +54,8 @@ static __always_inline __u32 open_flags(const __u64 *args, __u32 nr)
 
 static __always_inline bool is_dev_null(struct file *f)
 {
-	return (BPF_CORE_READ(f, f_inode, i_mode) & S_IFMT) == S_IFCHR &&
-	       BPF_CORE_READ(f, f_inode, i_rdev) == (1 << 20 | 3);
+	return (READ(f, f_inode, i_mode) & S_IFMT) == S_IFCHR &&
+	       READ(f, f_inode, i_rdev) == (1 << 20 | 3);
 }
 
 static __always_inline void escape_file(struct scratch *s, struct task_state *st, __u32 type,
@@ -111,7 +111,7 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 	__u32 set;
 
 	s->open.id = 0;
-	if (f && BPF_CORE_READ(f, f_mode) & FMODE_WRITE)
+	if (f && READ(f, f_mode) & FMODE_WRITE)
 		write_open(s, st, (__u64)f, s->open.ret);
 	r = rec_begin(s, struct wire_file);
 	header(&r->h, st, WIRE_FILE_OPEN);
@@ -160,8 +160,7 @@ GLOBAL int is_told_open(struct scratch *s)
 	f = (struct file *)s->open.f;
 	s->open.listed = 0;
 	if (f) {
-		s->open.writes =
-			BPF_CORE_READ(f, f_mode) & FMODE_WRITE || s->open.how & (O_CREAT | O_TRUNC);
+		s->open.writes = READ(f, f_mode) & FMODE_WRITE || s->open.how & (O_CREAT | O_TRUNC);
 		s->open.steers = file_escape((__u64)f, s->open.writes);
 		d = (__u64)BPF_CORE_READ(f, f_path.dentry);
 		m = (__u64)BPF_CORE_READ(f, f_path.mnt);

@@ -58,14 +58,14 @@
 
 static __always_inline bool is_raw_device(struct file *f)
 {
-	__u16 mode = BPF_CORE_READ(f, f_inode, i_mode);
+	__u16 mode = READ(f, f_inode, i_mode);
 	__u32 rdev, major, minor;
 
 	if ((mode & OBJECT_IFMT) == OBJECT_IFBLK)
 		return true;
 	if ((mode & OBJECT_IFMT) != OBJECT_IFCHR)
 		return false;
-	rdev = BPF_CORE_READ(f, f_inode, i_rdev);
+	rdev = READ(f, f_inode, i_rdev);
 	major = rdev >> 20;
 	minor = rdev & 0xfffff;
 #define DEVICE_IS(ma, mi)                                           \
@@ -119,7 +119,7 @@ GLOBAL int file_escape(__u64 file, bool writes)
 	if (!writes)
 		return 0;
 	d = BPF_CORE_READ(f, f_path.dentry);
-	switch (BPF_CORE_READ(d, d_sb, s_magic)) {
+	switch (READ(d, d_sb, s_magic)) {
 	case SYSFS_MAGIC:
 	case DEBUGFS_MAGIC:
 	case TRACEFS_MAGIC:

@@ -18,10 +18,10 @@ static __always_inline __u32 watched_name(const struct watched_key *k)
 
 static __always_inline void dentry_key(struct watched_key *k, struct dentry *d)
 {
-	__u32 len = BPF_CORE_READ(d, d_name.len);
+	__u32 len = READ(d, d_name.len);
 
 	if (len < WATCHED_NAME_MAX)
-		bpf_probe_read_kernel(k->name, len, BPF_CORE_READ(d, d_name.name));
+		bpf_probe_read_kernel(k->name, len, READ(d, d_name.name));
 }
 
 /* Class of an opened file or a reached socket; 0 = ordinary. */
@@ -35,7 +35,7 @@ GLOBAL int watched_dentry(__u64 dentry)
 	class = watched_name(&k);
 	if (class != WATCHED_WITH_DIR)
 		return class;
-	dentry_key(&dir, BPF_CORE_READ(d, d_parent));
+	dentry_key(&dir, READ(d, d_parent));
 	return watched_name(&dir) == WATCHED_DIR ? WATCHED_FILE : 0;
 }
 

@@ -106,15 +106,15 @@ static __always_inline void write_end(struct scratch *s, struct task_state *st,
 
 static __always_inline bool write_fill(struct write_state *w, struct file *f)
 {
-	struct inode *inode = BPF_CORE_READ(f, f_inode);
+	struct inode *inode = READ(f, f_inode);
 	struct counters *c = counters_get();
 
-	w->mode = BPF_CORE_READ(inode, i_mode);
+	w->mode = READ(inode, i_mode);
 	if ((w->mode & WRITE_S_IFMT) != WRITE_S_IFREG || !c)
 		return false;
 	w->file = (__u64)f;
-	w->ino = BPF_CORE_READ(inode, i_ino);
-	w->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	w->ino = READ(inode, i_ino);
+	w->dev = READ(inode, i_sb, s_dev);
 	w->id = (__u64)bpf_get_smp_processor_id() << 48 |
 		(__sync_fetch_and_add(&cpu_counters(c)->exec_id, 1) + 1);
 	return true;

@@ -3,9 +3,7 @@
 #include "userspace/capture/capture.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <malloc.h>
-#include <bpf/btf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,6 +12,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/capture/internal.h"
+#include "userspace/capture/ktypes.h"
 #include "warder.skel.h"
 
 #define BTF_PATH     "/sys/kernel/btf/vmlinux"
@@ -49,9 +48,8 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 		return err_set(err, errno, "probes: %m");
 	bpf_map__set_max_entries(c->skel->maps.urgent, (uint32_t)urgent);
 	bpf_map__set_max_entries(c->skel->maps.bulk, (uint32_t)bulk);
-	choose_programs(c->hooks.btf, c->skel->obj);
-	c->skel->rodata->has_cast =
-		btf__find_by_name_kind(c->hooks.btf, "bpf_rdonly_cast", BTF_KIND_FUNC) >= 0;
+	choose_programs(c->hooks.types, c->skel->obj);
+	c->skel->rodata->has_cast = ktypes_func(c->hooks.types, "bpf_rdonly_cast") >= 0;
 	enforce_prepare(c->skel, opt && opt->enforce);
 	c->skel->rodata->watchlist_mode = c->watchlist ? c->watchlist->mode : 0;
 	hooks_choose(&c->hooks, c->skel);
@@ -155,8 +153,8 @@ static int map_shared(struct capture *c, struct err *err)
 /* What loading needed, a third of all memory: the kernel's type information, and the holes in the heap. */
 static void slim(struct capture *c)
 {
-	btf__free(c->hooks.btf);
-	c->hooks.btf = NULL;
+	ktypes_free(c->hooks.types);
+	c->hooks.types = NULL;
 #ifdef __GLIBC__
 	malloc_trim(0);
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "userspace/base/auto.h"
 #include "userspace/capture/internal.h"
+#include "userspace/capture/ktypes.h"
 #include "warder.skel.h"
 
 static const struct {
@@ -25,46 +26,46 @@ static const struct {
 };
 
 /* Does argument `arg` of the tracepoint point to `struct type`, or for an empty one is it a number? */
-static bool passes(const struct btf *btf, const char *tracepoint, int arg, const char *type)
+static bool passes(const struct ktypes *types, const char *tracepoint, int arg, const char *type)
 {
 	const struct btf_type *t;
 	char name[64];
 	int id;
 
 	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
-	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	id = ktypes_typedef(types, name);
 	if (id < 0)
 		return false;
-	t = btf__type_by_id(btf, btf__type_by_id(btf, (uint32_t)id)->type);
-	if (!btf_is_ptr(t))
+	t = ktypes_type(types, ktypes_type(types, (uint32_t)id)->type);
+	if (!t || !btf_is_ptr(t))
 		return false;
-	t = btf__type_by_id(btf, t->type);
+	t = ktypes_type(types, t->type);
 	/* The first parameter is the tracepoint's own data. */
-	if (!btf_is_func_proto(t) || btf_vlen(t) <= arg)
+	if (!t || !btf_is_func_proto(t) || btf_vlen(t) <= arg)
 		return false;
-	t = btf__type_by_id(btf, btf_params(t)[arg].type);
-	while (btf_is_mod(t) || btf_is_typedef(t))
-		t = btf__type_by_id(btf, t->type);
+	t = ktypes_type(types, btf_params(t)[arg].type);
+	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
+		t = ktypes_type(types, t->type);
 	if (type && !*type)
-		return btf_is_int(t);
-	if (!btf_is_ptr(t))
+		return t && btf_is_int(t);
+	if (!t || !btf_is_ptr(t))
 		return false;
 	if (!type)
 		return true;
-	t = btf__type_by_id(btf, t->type);
-	while (btf_is_mod(t))
-		t = btf__type_by_id(btf, t->type);
-	return btf_is_struct(t) && strcmp(btf__name_by_offset(btf, t->name_off), type) == 0;
+	t = ktypes_type(types, t->type);
+	while (t && btf_is_mod(t))
+		t = ktypes_type(types, t->type);
+	return t && btf_is_struct(t) && strcmp(ktypes_name(types, t), type) == 0;
 }
 
-void choose_programs(const struct btf *btf, struct bpf_object *obj)
+void choose_programs(const struct ktypes *types, struct bpf_object *obj)
 {
 	struct bpf_program *p;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(needs); i++) {
 		p = bpf_object__find_program_by_name(obj, needs[i].prog);
-		if (p && !passes(btf, needs[i].tracepoint, needs[i].arg, needs[i].type))
+		if (p && !passes(types, needs[i].tracepoint, needs[i].arg, needs[i].type))
 			bpf_program__set_autoload(p, false);
 	}
 }

@@ -3,13 +3,13 @@
 #include "userspace/capture/hooks.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "userspace/base/auto.h"
 #include "userspace/capture/internal.h"
+#include "userspace/capture/ktypes.h"
 #include "warder.skel.h"
 
 #define PROG(name) offsetof(struct warder, progs.name)
@@ -151,6 +151,7 @@ int hooks_init(struct hooks *h, struct err *err)
 {
 	const char *wish = getenv("WARDER_TIER");
 	size_t i;
+	int r;
 
 	if (!wish || !*wish)
 		wish = "auto";
@@ -171,9 +172,9 @@ int hooks_init(struct hooks *h, struct err *err)
 	for (i = 0; i < WAY_COUNT; i++)
 		if (!h->may[i])
 			snprintf(h->why[i], sizeof(h->why[i]), "not wanted (WARDER_TIER=%s)", wish);
-	h->btf = btf__load_vmlinux_btf();
-	if (!h->btf)
-		return err_set(err, errno, "kernel type information: %m");
+	r = ktypes_load(&h->types, err);
+	if (r < 0)
+		return r;
 	ways_probe(h);
 	return 0;
 }
@@ -221,7 +222,7 @@ static bool wants_seccomp(const struct hooks *h, const struct warder *skel,
 
 	return row->denied && (w == WAY_MULTI || w == WAY_FEXIT) &&
 	       !refusal_at(h, skel, row->after_seccomp) && !refusal_at(h, skel, PROG(on_seccomp)) &&
-	       btf__find_by_name_kind(h->btf, "__secure_computing", BTF_KIND_FUNC) >= 0;
+	       ktypes_func(h->types, "__secure_computing") >= 0;
 }
 
 static void want(struct warder *skel, size_t offset, bool wanted)
@@ -254,9 +255,7 @@ static void choose_prevention(struct hooks *h, struct warder *skel)
 
 	for (size_t i = 0; i < ARRAY_SIZE(prevention); i++)
 		want(skel, prevention[i].prog,
-		     wanted && h->may_prevent &&
-			     btf__find_by_name_kind(h->btf, prevention[i].hook, BTF_KIND_FUNC) >=
-				     0);
+		     wanted && h->may_prevent && ktypes_func(h->types, prevention[i].hook) >= 0);
 }
 
 /* Only where something is to be enforced. What cannot be prevented is killed when its call ends. */
@@ -311,7 +310,7 @@ void hooks_choose(struct hooks *h, struct warder *skel)
 	want(skel, PROG(on_seccomp), seccomp);
 	want(skel, PROG(on_first_run),
 	     (is_used(h, skel, WAY_MULTI) || is_used(h, skel, WAY_FEXIT)) &&
-		     btf__find_by_name_kind(h->btf, "schedule_tail", BTF_KIND_FUNC) >= 0);
+		     ktypes_func(h->types, "schedule_tail") >= 0);
 	choose_prevention(h, skel);
 	for (size_t i = 0; i < h->refused_n; i++)
 		bpf_program__set_autoload(

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include "userspace/base/err.h"
 
-struct btf;
 struct capture;
+struct ktypes;
 struct warder;
 
 /* In the order of preference. */
@@ -35,7 +35,7 @@ struct refused {
 };
 
 struct hooks {
-	struct btf *btf;
+	struct ktypes *types;
 	bool may[WAY_COUNT];		    /* not excluded by the operator, not found wanting */
 	char why[WAY_COUNT][HOOK_TEXT_MAX]; /* why not */
 	bool may_prevent;

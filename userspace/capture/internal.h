@@ -58,8 +58,8 @@ const char *libbpf_log_program(void);
 
 /* ---- programs that not every kernel can have (choose.c) ---- */
 
-struct btf;
-void choose_programs(const struct btf *btf, struct bpf_object *obj);
+struct ktypes;
+void choose_programs(const struct ktypes *types, struct bpf_object *obj);
 
 /* ---- watched names (watched.c) ---- */
 

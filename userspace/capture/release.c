@@ -3,7 +3,6 @@
  * nobody can be running in it any more. Who has only to wait for that should not be the operator: a
  * process of its own closes them. */
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -13,6 +12,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/capture/hooks.h"
+#include "userspace/capture/ktypes.h"
 
 /* It ends when the descriptors are closed, holds nothing else, and is nobody's child. */
 static void close_apart(int *fds, size_t n)
@@ -65,6 +65,6 @@ void hooks_detach(struct hooks *h)
 void hooks_done(struct hooks *h)
 {
 	hooks_detach(h);
-	btf__free(h->btf);
-	h->btf = NULL;
+	ktypes_free(h->types);
+	h->types = NULL;
 }

@@ -2,7 +2,6 @@
 /* Ways to the end of a system call that need no tracepoint: what the kernel offers, attaching to many
  * functions at once, and making them fire. */
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -14,13 +13,14 @@
 #include <unistd.h>
 #include "userspace/base/auto.h"
 #include "userspace/capture/hooks.h"
+#include "userspace/capture/ktypes.h"
 
 #define SYMS_MAX   512
 #define SYM_LENGTH 48
 
 static bool has_func(const struct hooks *h, const char *name)
 {
-	return btf__find_by_name_kind(h->btf, name, BTF_KIND_FUNC) >= 0;
+	return ktypes_func(h->types, name) >= 0;
 }
 
 /* `return 0`, to ask whether this type of program is allowed at all. */
@@ -69,7 +69,7 @@ static void probe_multi(struct hooks *h)
 
 static void probe_fexit(struct hooks *h)
 {
-	int id = btf__find_by_name_kind(h->btf, "x64_sys_call", BTF_KIND_FUNC);
+	int id = ktypes_func(h->types, "x64_sys_call");
 	auto_close int fd = -1;
 
 	if (id < 0) {
@@ -83,7 +83,7 @@ static void probe_fexit(struct hooks *h)
 
 static void probe_prevent(struct hooks *h)
 {
-	int id = btf__find_by_name_kind(h->btf, "security_file_open", BTF_KIND_FUNC);
+	int id = ktypes_func(h->types, "security_file_open");
 	auto_close int fd = -1;
 
 	if (id >= 0)
