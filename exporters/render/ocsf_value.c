@@ -40,6 +40,8 @@ struct ocsf_activity ocsf_action(const struct event *ev)
 {
 	if (str_eqz(event_str(ev, F_ACTION_TYPE), "kill"))
 		return (struct ocsf_activity){ 2, "Evict" };
+	if (str_eqz(event_str(ev, F_ACTION_TYPE), "thaw"))
+		return (struct ocsf_activity){ 3, "Restore" };
 	return (struct ocsf_activity){ 1, "Isolate" };
 }
 

@@ -171,6 +171,10 @@ class Explained(Actions):
         self.assertEqual(full["Files"]["guarantee"], "prevented (file.delete)")
         self.assertIn("a run with it fails in the portable tier: file.delete: cannot be denied",
                       portable["Files"]["guarantee"])
+        check = self.warder("rules", "check", "--tier", "portable", self.path("e.yaml"))
+        self.assertEqual(check.code, 1)
+        self.assertIn(b"rule 'Files': 'action: deny' cannot be kept in the portable tier", check.err)
+        self.assertEqual(self.warder("rules", "check", "--tier", "full", self.path("e.yaml")).code, 0)
         bad = self.warder("rules", "explain", "--tier", "best", self.path("e.yaml"))
         self.assertNotEqual(bad.code, 0)
 

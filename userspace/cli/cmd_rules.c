@@ -27,7 +27,8 @@ static const struct option_def OPTIONS[] = {
 	{ "default-rules", 0, OPT_FLAG, offsetof(struct rules_args, packs), NULL,
 	  "load the built-in packs first, as `run` does" },
 	{ "tier", 0, OPT_STR, offsetof(struct rules_args, tier), "TIER",
-	  "explain for full (prevention by fmod_ret) or portable; default: this host's, as root" },
+	  "full (prevention by fmod_ret) or portable: explain for it (default: this host's, as root); "
+	  "check that what is to be denied can be there" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct rules_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -162,7 +163,16 @@ static int print_explained(const struct ruleset *rs, const struct explain_host *
 	return 0;
 }
 
-/* The tier that was asked for, else this host's: by trying, which needs root. */
+static int parse_tier(const struct rules_args *args, bool *ret_full, struct err *err)
+{
+	if (args->tier && strcmp(args->tier, "full") != 0 && strcmp(args->tier, "portable") != 0)
+		return err_set(err, EINVAL, "option '--tier': '%s' is not full or portable",
+			       args->tier);
+	/* This host's by trying, which needs root. */
+	*ret_full = args->tier ? !strcmp(args->tier, "full") : host_prevents();
+	return 0;
+}
+
 static int explain(const struct ruleset *rs, const struct rules_args *args)
 {
 	AUTO(push_plan) struct push_plan *plan = NULL;
@@ -170,17 +180,32 @@ static int explain(const struct ruleset *rs, const struct rules_args *args)
 	struct err err = { 0 };
 	bool full;
 
-	if (args->tier && strcmp(args->tier, "full") != 0 && strcmp(args->tier, "portable") != 0) {
-		err_set(&err, EINVAL, "option '--tier': '%s' is not full or portable", args->tier);
+	if (parse_tier(args, &full, &err) < 0)
 		return cli_bad_usage("rules", &err);
-	}
-	full = args->tier ? !strcmp(args->tier, "full") : host_prevents();
 	host.means = push_means(full);
 	if (ruleset_push(&plan, rs, NULL, host.means, &err) < 0)
 		return cli_fail(&err);
 	host.plan = plan;
 	measured_load(&host.kill_p50_ns, &host.kill_max_ns);
 	return print_explained(rs, &host, args->json) < 0 ? EXIT_WARDER : 0;
+}
+
+/* check --tier: would a run there keep what its rules deny? */
+static int check_deny(const struct ruleset *rs, const struct rules_args *args)
+{
+	AUTO(push_plan) struct push_plan *plan = NULL;
+	struct err err = { 0 };
+	bool full;
+
+	if (!args->tier)
+		return 0;
+	if (parse_tier(args, &full, &err) < 0)
+		return cli_bad_usage("rules", &err);
+	if (ruleset_push(&plan, rs, NULL, push_means(full), &err) == 0 &&
+	    push_check_deny(plan, push_means(full), &err) == 0)
+		return 0;
+	log_error("%s", err_text(&err));
+	return 1;
 }
 
 /* ---- test ---- */
@@ -267,6 +292,8 @@ static int run_verb(enum verb verb, const struct rules_args *args, const struct 
 		print_rules(rs, false, true);
 	if (verb == CHECK && !args->json)
 		print_summary(rs);
+	if (verb == CHECK)
+		code = check_deny(rs, args);
 	return cli_finish_output(code);
 }
 
