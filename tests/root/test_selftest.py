@@ -88,7 +88,7 @@ class SelfTest(TestCase):
                 self.assertEqual({t["what"]: t["result"] for t in families[family]["tests"]}[what], "unseen")
                 self.assertIn("self-test", families[family]["detail"])
                 if family != "lineage":  # without it no task is known
-                    self.assertEqual(report["degraded"], [family])
+                    self.assertEqual(set(report["degraded"]) - {"prevent"}, {family})
 
     def test_doctor_names_handlers_that_are_not_reached(self):
         tier = self.doctor()[2]["file"]["hook"]
@@ -123,6 +123,17 @@ class SelfTest(TestCase):
         self.assertEqual((verify.code, json.loads(verify.out)["degraded"]), (0, ["probe.dns"]))
         self.assertIn(b"degraded  probe.dns\n", s.verify().out)
 
+    def test_what_is_to_be_refused_is(self):
+        _, report, families = self.doctor()
+        result = {t["what"]: t["result"] for t in families["prevent"]["tests"]}
+        self.assertEqual(result["a connect that is refused"], "seen")
+        full = families["prevent"]["tier"] == "full"
+        self.assertEqual(result["a symbolic link that is refused"], "seen" if full else "untried")
+        broken = "prevent_symlink" if full else "on_connect4"
+        _, report, families = self.doctor(**self.no_fire(broken))
+        self.assertIn("prevent", report["degraded"])
+        self.assertIn("was not refused", families["prevent"]["detail"])
+
     def test_a_healthy_session_leaves_no_trace_of_it(self):
         s = self.session("true")
         self.assertCode(s, 0)
@@ -137,7 +148,8 @@ class SelfTest(TestCase):
             raise unittest.SkipTest("this kernel has the full tier")
         code, report, families = self.doctor(WARDER_TIER="full")
         self.assertEqual(code, 2)
-        self.assertEqual(report["degraded"], ["process", "file", "net", "limit", "escape"])
+        # What is refused is not told of, either.
+        self.assertEqual(report["degraded"], ["process", "file", "net", "limit", "escape", "prevent"])
         self.assertIn("degraded", self.warder("doctor", env=dict(self.env, WARDER_TIER="full")).out.decode())
 
 

@@ -80,6 +80,7 @@ tell(names=[p.get("name") for p in json.loads(out)])
         env = {k: v for k, v in os.environ.items() if k != "WARDER_TIER"}
         done = cmd(WARDER, "doctor", "--json", env=env)
         rows = {r["name"]: r for r in json.loads(done.out)["families"]}
+        self.assertTrue(rows.pop("prevent")["ok"])  # which probe_dump loads only when it is to enforce
         self.assertEqual({n: (r["tier"], r["hook"]) for n, r in rows.items()},
                          {n: (r["tier"], r["hook"]) for n, r in self.families().items()})
 

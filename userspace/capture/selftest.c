@@ -3,6 +3,7 @@
  * one of everything, and only what comes out of the rings and is decoded counts. */
 #include "userspace/capture/selftest.h"
 
+#include <arpa/inet.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +23,13 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
+#include "userspace/capture/enforce.h"
 #include "userspace/capture/internal.h"
 #include "userspace/capture/selftest_group.h"
 #include "userspace/event/decode.h"
 
-#define SELFTEST_ID  0xffffffffu /* nobody else's: ids count from 1 */
+#define SELFTEST_ID  0xffffffffu      /* nobody else's: ids count from 1 */
+#define SELFTEST_SET ENFORCE_SETS_MAX /* sessions count from 1 */
 #define ACT_LIMIT_NS (20 * NSEC_PER_SEC)
 #define LATE_LIMIT_NS \
 	(2 * NSEC_PER_SEC) /* for records still under way when the process has ended */
@@ -92,6 +95,8 @@ static const struct expect expects[] = {
 	{ "escape", "a change of the mount tree", STEP_MOUNT, WIRE_MOUNT, .flags = 0 },
 	{ "metadata", "a metadata service sought over IPv4", STEP_METADATA4, WIRE_ESCAPE, .field = { { F_ESCAPE_TYPE, "metadata" }, { F_ESCAPE_DETAIL, "169.254.169.254:80" } } },
 	{ "metadata", "a metadata service sought over IPv6", STEP_METADATA6, WIRE_ESCAPE, .host = true, .field = { { F_ESCAPE_TYPE, "metadata" }, { F_ESCAPE_DETAIL, "[fd00:ec2::254]:80" } } },
+	{ "prevent", "a connect that is refused", STEP_DENY_CONNECT, WIRE_NET_CONNECT, WIRE_F_DENIED, .host = false },
+	{ "prevent", "a symbolic link that is refused", STEP_DENY_FILE, WIRE_FILE_LINK, WIRE_F_DENIED, .host = false },
 	{ "metadata", "a datagram to a metadata service", STEP_METADATA_SEND, WIRE_ESCAPE, .field = { { F_ESCAPE_TYPE, "metadata" }, { F_ESCAPE_DETAIL, "169.254.169.254:81" } } },
 };
 /* clang-format on */
@@ -252,17 +257,57 @@ static int start(pid_t *ret_pid, int *ret_pidfd, int cgroup_fd, const struct sel
 	return 0;
 }
 
-static int act_and_watch(struct selftest *t, const struct selftest_group *g,
-			 const struct selftest_job *job, struct err *err)
+static const struct capture_family_state *find_family(const struct capture *c, const char *name)
 {
-	const struct sandbox_cfg cfg = { .id = SELFTEST_ID, .flags = SANDBOX_F_WATCH };
+	for (size_t i = 0; i < c->families_n; i++)
+		if (!strcmp(c->families[i].name, name))
+			return &c->families[i];
+	return NULL;
+}
+
+/* Where the kernel side refuses things, it has to show that it does. */
+static int forbid(struct selftest *t, struct sandbox_cfg *cfg, struct selftest_job *job,
+		  struct err *err)
+{
+	const struct capture_family_state *f = find_family(t->capture, "prevent");
+	struct enforce_entry v[] = {
+		{ .id = 1,
+		  .verdict = ENFORCE_DENY,
+		  .by = ENFORCE_BY_ADDR,
+		  .addr = { .family = AF_INET, .bits = 32 } },
+		{ .id = 2,
+		  .verdict = ENFORCE_DENY,
+		  .by = ENFORCE_BY_KIND,
+		  .kinds = ENFORCE_KIND(WIRE_FILE_LINK) },
+	};
+	int r;
+
+	if (!f)
+		return 0;
+	inet_pton(AF_INET, SELFTEST_DENIED_IP, v[0].addr.ip);
+	job->denies = true;
+	job->denies_files = !strcmp(f->tier, "full");
+	r = capture_enforce_load(t->capture, SELFTEST_SET, v, job->denies_files ? 2 : 1, err);
+	if (r == 0)
+		cfg->enforce = SELFTEST_SET;
+	return r;
+}
+
+static int act_and_watch(struct selftest *t, const struct selftest_group *g,
+			 struct selftest_job *job, struct err *err)
+{
+	struct sandbox_cfg cfg = { .id = SELFTEST_ID, .flags = SANDBOX_F_WATCH };
 	auto_close int pidfd = -1;
 	pid_t pid = -1;
 	int r;
 
-	r = capture_watch(t->capture, g->leaf, &cfg, err);
-	if (r < 0)
+	r = forbid(t, &cfg, job, err);
+	if (r == 0)
+		r = capture_watch(t->capture, g->leaf, &cfg, err);
+	if (r < 0) {
+		capture_enforce_clear(t->capture, SELFTEST_SET);
 		return r;
+	}
 	r = start(&pid, &pidfd, g->leaf, job, err);
 	if (r == 0) {
 		r = watch_it(t, pidfd);
@@ -273,6 +318,7 @@ static int act_and_watch(struct selftest *t, const struct selftest_group *g,
 			;
 	}
 	capture_unwatch(t->capture, g->leaf);
+	capture_enforce_clear(t->capture, SELFTEST_SET);
 	return r;
 }
 
@@ -321,6 +367,11 @@ static void judge(const struct selftest *t, size_t i, bool all, struct capture_t
 	} else if (done == 1) {
 		ret->seen = CAPTURE_UNSEEN;
 		snprintf(ret->why, sizeof(ret->why), "was done and no event came");
+	} else if (done == -EBADE) {
+		ret->seen = CAPTURE_UNSEEN;
+		snprintf(ret->why, sizeof(ret->why), "was not refused");
+	} else if (x->step == STEP_DENY_FILE && done == -ENOTSUP) {
+		snprintf(ret->why, sizeof(ret->why), "not in this tier: killed, not prevented");
 	} else if (x->host || (x->step == STEP_OOM && done == -ENOTSUP)) {
 		snprintf(ret->why, sizeof(ret->why), "not on this host: %s", strerror(-done));
 	} else {
@@ -374,6 +425,8 @@ int capture_selftest(struct capture *c, bool all, struct capture_test *rows, siz
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(expects); i++) {
 		struct capture_test row;
 
+		if (!find_family(c, expects[i].family))
+			continue;
 		judge(&t, i, all, &row);
 		if (row.seen == CAPTURE_UNSEEN)
 			blame(c, &row);

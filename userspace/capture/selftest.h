@@ -29,6 +29,8 @@ enum selftest_step {
 	STEP_METADATA6,
 	STEP_METADATA_SEND,
 	STEP_URING,
+	STEP_DENY_CONNECT, /* refused by the kernel side, where that was loaded */
+	STEP_DENY_FILE,
 	/* Slow, or loud: only when all is asked for. */
 	STEP_MOUNT,
 	STEP_LEAVE,
@@ -46,12 +48,15 @@ struct selftest_page {
 struct selftest_job {
 	struct selftest_page *page;
 	bool all;
-	int file;    /* a memfd, made outside the sandbox */
-	int dir;     /* of an empty file system that is mounted nowhere */
+	bool denies, denies_files; /* what the kernel side was told to refuse */
+	int file;		   /* a memfd, made outside the sandbox */
+	int dir;		   /* of an empty file system that is mounted nowhere */
 	int program; /* a memfd that holds a program which ends at once; -1: the host allows none */
 	int outside; /* cgroup.procs of another cgroup v2 directory; -1 = none */
 	int tasks;   /* where to write "0" to be under a limit of memory; -1 = none */
 };
+
+#define SELFTEST_DENIED_IP "198.51.100.1" /* RFC 5737: nobody's */
 
 /* In the child: all steps, then the end. */
 _Noreturn void selftest_act(const struct selftest_job *job);

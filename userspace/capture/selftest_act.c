@@ -447,6 +447,31 @@ static int do_metadata_send(const struct selftest_job *job)
 	return do_udp(AF_INET, "169.254.169.254", 81);
 }
 
+/* ---- what is refused ---- */
+
+static int do_deny_connect(const struct selftest_job *job)
+{
+	union address a;
+	socklen_t len = address_of(&a, AF_INET, SELFTEST_DENIED_IP, 9);
+	int fd, r;
+
+	if (!job->denies)
+		return -ENOTSUP;
+	fd = new_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	r = connect(fd, &a.sa, len) < 0 && errno == EPERM ? 0 : -EBADE;
+	close(fd);
+	return r;
+}
+
+static int do_deny_file(const struct selftest_job *job)
+{
+	if (!job->denies_files)
+		return -ENOTSUP;
+	return symlinkat("nothing", job->dir, "denied") < 0 && errno == EPERM ? 0 : -EBADE;
+}
+
 /* ---- all of it ---- */
 
 static int do_uring(const struct selftest_job *job)
@@ -477,6 +502,8 @@ static int (*const steps[STEP_COUNT])(const struct selftest_job *job) = {
 	[STEP_METADATA6] = do_metadata6,
 	[STEP_METADATA_SEND] = do_metadata_send,
 	[STEP_URING] = do_uring,
+	[STEP_DENY_CONNECT] = do_deny_connect,
+	[STEP_DENY_FILE] = do_deny_file,
 	[STEP_MOUNT] = do_mount,
 	[STEP_LEAVE] = do_leave,
 	[STEP_OOM] = do_oom,
@@ -487,7 +514,7 @@ _Noreturn void selftest_act(const struct selftest_job *job)
 	static const bool on_network[STEP_COUNT] = {
 		[STEP_TCP4] = true,	 [STEP_TCP6] = true,	      [STEP_UDP4] = true,
 		[STEP_UDP6] = true,	 [STEP_DNS] = true,	      [STEP_METADATA4] = true,
-		[STEP_METADATA6] = true, [STEP_METADATA_SEND] = true,
+		[STEP_METADATA6] = true, [STEP_METADATA_SEND] = true, [STEP_DENY_CONNECT] = true,
 	};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

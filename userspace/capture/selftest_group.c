@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 
 #define NAME	     "warder-selftest-"
@@ -72,8 +73,10 @@ static int make(char ret_path[PATH_MAX], const char *parent, const char *suffix)
 {
 	auto_close int fd = -1;
 
-	snprintf(ret_path, PATH_MAX, "%s/" NAME "%d%s", parent, (int)getpid(), suffix);
-	if (mkdir(ret_path, 0755) < 0 && errno != EEXIST) {
+	/* Another pid namespace may have the same number. */
+	snprintf(ret_path, PATH_MAX, "%s/" NAME "%d-%llx%s", parent, (int)getpid(),
+		 (unsigned long long)clock_boot_ns(), suffix);
+	if (mkdir(ret_path, 0755) < 0) {
 		int e = errno;
 
 		ret_path[0] = 0;

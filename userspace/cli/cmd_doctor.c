@@ -55,7 +55,8 @@ static void probe_families(struct report *rep)
 	struct err err = { 0 };
 	int n;
 
-	if (capture_open(&c, &(struct capture_options){ .quiet_libbpf = true }, &err) < 0) {
+	if (capture_open(&c, &(struct capture_options){ .quiet_libbpf = true, .enforce = true },
+			 &err) < 0) {
 		snprintf(rep->load_error, sizeof(rep->load_error), "%s", err_text(&err));
 		snprintf(rep->tier, sizeof(rep->tier), "none");
 		return;
