@@ -125,7 +125,7 @@ static void test_broken(void **state)
 		"{\"a\":{\"b\":1}",
 		"{\"a\":\"b\\\"}",
 		"{\"a\":\"b\" \"c\":1}",
-		"{\"a\":,\"id\":\"i\",\"time\":\"t\",\"kind\":\"k\",\"session\":\"s\",\"sandbox\":\"b\"" TAIL,
+		("{\"a\":,\"id\":\"i\",\"time\":\"t\",\"kind\":\"k\",\"session\":\"s\",\"sandbox\":\"b\"" TAIL),
 	};
 
 	(void)state;
