@@ -16,7 +16,7 @@ from warder import WARDER, MockKafka, TestCase, helper  # noqa: E402
 
 SECONDS = int(os.environ.get("SOAK_SECONDS", "45"))
 RATE = int(os.environ.get("SOAK_RATE", "4000"))
-SESSIONS = 4
+SESSIONS = 8
 GROWTH = 24 << 20  # bytes: buffers that fill in an outage are bounded, and far below what is sent
 NOT_LEADER, TIMED_OUT, NOT_ENOUGH_REPLICAS = 6, 7, 19
 
@@ -85,7 +85,9 @@ class Soak(TestCase):
         self.kafka, self.hook = MockKafka(), Hook()
         self.addCleanup(self.kafka.__exit__)
         self.addCleanup(self.hook.close)
-        self.tell("topic warder.events 8")
+        # A partition of the mock keeps 5 MiB and drops what is older, read or not: sessions in few of them would
+        # leave a slow consumer some seconds only.
+        self.tell("topic warder.events 64")
         each = RATE // SESSIONS
         total = each * SECONDS * SESSIONS
         self.made = "made:%d:%d:%d" % (each, each * SECONDS, time.monotonic_ns() + 10**9)

@@ -19,9 +19,10 @@ class Refuser:
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
                 self.send_response(400)
-                self.send_header("Content-Length", "6")
+                text = "not me\u009b31m\u202e".encode()  # CSI as C1, right-to-left override
+                self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
-                self.wfile.write(b"not me")
+                self.wfile.write(text)
 
             def log_message(self, *_):
                 pass
@@ -121,6 +122,8 @@ class Sinks(TestCase):
         self.assertEqual(s.result["dead_letters"], 1)
         self.assertEqual(s.result["sinks_behind"], 0)
         self.assertIn(b"refused by a sink", s.err)
+        for text in (event["audit"]["message"], s.err.decode().replace("\n", "")):
+            self.assertNotRegex(text, "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
         with open(os.path.join(self.env["WARDER_STATE"], "cursors",
                                s.result["session"] + ".w.dlq.jsonl")) as f:
             dead = json.loads(f.read())
