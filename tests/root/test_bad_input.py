@@ -5,6 +5,7 @@ command was not run. What is left behind is compared by the runner, and here whe
 import json
 import os
 import shutil
+import subprocess
 import unittest
 
 import leftovers
@@ -185,6 +186,71 @@ class PoorHost(Refusals):
         self.assertEqual((result["reason"], result["error"]), ("internal", "record not sealed"))
         self.assertEqual(result["rule"], "Namespace changed from inside a sandbox")
         self.assertGreater(result["gaps"], 8000)
+
+
+    def full_disk(self, policy, script):
+        """A run whose record lies on a small file system, where /fill makes it full. The result, and what was lost."""
+        os.mkdir(self.path("small"))
+        done = cmd(*self.host("mount -t tmpfs -o size=64k none " + self.path("small"),
+                              "mkdir " + self.path("small/fill")), WARDER, "run", "--quiet", "--when-full", policy,
+                   "--session-dir", self.path("small/dir"), "--result", self.path("r.json"), "--rw",
+                   self.path("small/fill") + ":/fill", "--", "sh", "-c", script, env=self.env)
+        with open(self.path("r.json")) as f:
+            return done, json.load(f)
+
+    FILL = "dd if=/dev/zero of=/fill/x bs=4k count=100 2>/dev/null; "
+
+    def test_full_and_killed(self):
+        done, result = self.full_disk("kill", self.FILL + "for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done; echo survived")
+        self.assertCode(done, 125)
+        self.assertNotIn(b"survived", done.out)
+        self.assertIn(b"sandbox killed", done.err)
+
+    def test_full_paused_and_ended(self):
+        """A signal ends what stands still."""
+        os.mkdir(self.path("small"))
+        proc = subprocess.Popen(
+            [*self.host("mount -t tmpfs -o size=64k none " + self.path("small"), "mkdir " + self.path("small/fill")),
+             WARDER, "run", "--quiet", "--when-full", "pause", "--session-dir", self.path("small/dir"), "--rw",
+             self.path("small/fill") + ":/fill", "--", "sh", "-c",
+             self.FILL + "for i in $(seq 300); do touch /workspace/f$i; done; echo survived"],
+            env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self._end, proc)
+        self.assertIn(b"paused until there is room", proc.stderr.readline())
+        self.assertIn(b"no room for its record", proc.stderr.readline())
+        proc.terminate()
+        out, err = proc.communicate(timeout=120)
+        self.assertNotIn(b"survived", out)
+        self.assertIn(b"could not be sealed", err)
+
+    def test_full_and_paused(self):
+        """It stands still, and goes on when somebody makes room; nothing is lost."""
+        # The last page of the journal holds a few more events: many are made.
+        script = self.FILL + ("touch /workspace/before; for i in $(seq 300); do touch /workspace/f$i; done; "
+                              "touch /workspace/after; echo survived")
+        os.mkdir(self.path("small"))
+        proc = subprocess.Popen(
+            [*self.host("mount -t tmpfs -o size=400k none " + self.path("small"), "mkdir " + self.path("small/fill")),
+             WARDER, "run", "--quiet", "--when-full", "pause", "--session-dir", self.path("small/dir"), "--result",
+             self.path("r.json"), "--export", "file:" + self.path("out.jsonl"), "--rw",
+             self.path("small/fill") + ":/fill", "--", "sh", "-c", script],
+            env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self._end, proc)
+        self.assertIn(b"paused until there is room", proc.stderr.readline())
+        self.assertIn(b"no room for its record", proc.stderr.readline())
+        done = cmd("nsenter", "--mount=/proc/%d/ns/mnt" % proc.pid, "rm", self.path("small/fill/x"))
+        self.assertCode(done, 0)
+        out, err = proc.communicate(timeout=120)
+        self.assertEqual((proc.returncode, out), (0, b"survived\n"), err)
+        self.assertIn(b"stood still", err)
+        with open(self.path("out.jsonl")) as f:
+            events = [json.loads(line) for line in f]
+        told = [e["audit"]["message"] for e in events if e["kind"] == "audit.degraded"]
+        self.assertTrue(any("stood still" in t for t in told), told)
+        self.assertEqual([e for e in events if e["kind"] == "gap"], [])
+        names = [e["file"]["path"] for e in events if e["kind"] == "file.open"]
+        self.assertIn("/workspace/before", names)
+        self.assertIn("/workspace/after", names)
 
 
 class DryRun(TestCase):

@@ -12,6 +12,7 @@
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/run.h"
+#include "userspace/pipeline/store_guard.h"
 
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
@@ -26,7 +27,7 @@ struct run_args {
 	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
 	const char *kafka, *sign, *witness, *env_values;
 	struct option_list rules, ro, rw, env, exports, watch_env, watch;
-	const char *on_pressure;
+	const char *on_pressure, *when_full;
 	uint64_t urgent_ring, bulk_ring;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
 	uint64_t hold_timeout, freeze_timeout;
@@ -90,6 +91,8 @@ static const struct option_def OPTIONS[] = {
 	  "sign the record with the host's key: auto (if there is one), always, never" },
 	{ "witness", 0, OPT_STR, AT(witness), "FILE",
 	  "append the signed record's checkpoints to FILE, better on another machine's disk; see verify" },
+	{ "when-full", 0, OPT_STR, AT(when_full), "WHAT",
+	  "when the record cannot be written: continue (default; what is lost is counted), pause, kill" },
 	{ "on-pressure", 0, OPT_STR, AT(on_pressure), "WHAT",
 	  "when events come too fast: drop (default, counted), stop the producer, kill" },
 	{ "urgent-ring", 0, OPT_SIZE, AT(urgent_ring), "SIZE",
@@ -361,6 +364,22 @@ static int parse_sign(const char *text, enum run_sign *ret, struct err *err)
 	return 0;
 }
 
+static int parse_full(const char *text, uint32_t *ret, struct err *err)
+{
+	static const char *const words[] = {
+		[FULL_CONTINUE] = "continue", [FULL_PAUSE] = "pause", [FULL_KILL] = "kill"
+	};
+
+	for (size_t i = 0; text && i < ARRAY_SIZE(words); i++)
+		if (!strcmp(text, words[i])) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	return text ? err_set(err, EINVAL,
+			      "option '--when-full': '%s' is not continue, pause or kill", text)
+		    : 0;
+}
+
 /* What happens when events come faster than they can be taken, and how much can wait. */
 static int parse_pressure(const struct run_args *a, uint32_t *ret, struct err *err)
 {
@@ -514,12 +533,13 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 
 static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		  const struct run_rules *rules, struct sinks *sinks, enum run_sign sign,
-		  uint32_t pressure, struct run_result_file *result)
+		  uint32_t pressure, uint32_t when_full, struct run_result_file *result)
 {
 	struct run_options opt = {
 		.spec = spec,
 		.sign = sign,
 		.pressure = pressure,
+		.when_full = when_full,
 		.urgent_bytes = a->urgent_ring,
 		.bulk_bytes = a->bulk_ring,
 		.rules = rules->set,
@@ -579,7 +599,7 @@ int cmd_run(int argc, char **argv)
 		RUN_RESULT_FILE_INIT;
 	struct err err = { 0 };
 	enum run_sign sign = RUN_SIGN_IF_KEY;
-	uint32_t pressure = PRESSURE_DROP;
+	uint32_t pressure = PRESSURE_DROP, when_full = FULL_CONTINUE;
 	int rest;
 
 	if (read_args(&a, &policy, argc, argv, &rest, &err) < 0)
@@ -594,7 +614,8 @@ int cmd_run(int argc, char **argv)
 	}
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
 	    parse_sign(a.sign, &sign, &err) < 0 || parse_pressure(&a, &pressure, &err) < 0 ||
-	    check_watch(&a.watch, &err) < 0 || join_watch_env(&env_values, &a.watch_env, &err) < 0)
+	    parse_full(a.when_full, &when_full, &err) < 0 || check_watch(&a.watch, &err) < 0 ||
+	    join_watch_env(&env_values, &a.watch_env, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (a.witness && make_witness(&sinks, a.witness, &sign, &err) < 0)
 		return cli_bad_usage("run", &err);
@@ -613,5 +634,5 @@ int cmd_run(int argc, char **argv)
 	}
 	a.env_values = env_values.p;
 	warn_of_sinks(&sinks);
-	return run_it(&a, &spec, &rules, &sinks, sign, pressure, &result);
+	return run_it(&a, &spec, &rules, &sinks, sign, pressure, when_full, &result);
 }

@@ -36,6 +36,7 @@ static const struct {
 	{ "rings.urgent", "urgent-ring" },
 	{ "rings.bulk", "bulk-ring" },
 	{ "evidence.sign", "sign" },
+	{ "evidence.when_full", "when-full" },
 	{ "evidence.witness", "witness" },
 };
 

@@ -25,6 +25,7 @@
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/sink_watch.h"
 #include "userspace/pipeline/source.h"
+#include "userspace/pipeline/store_guard.h"
 
 #define READY_TIMEOUT_MS 10000
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
@@ -84,6 +85,7 @@ struct engine {
 	uint64_t next_gap_check;
 	uint32_t pressed; /* stops and kills for a full ring that were dealt with */
 	bool pressure_killed;
+	struct store_guard store;
 	struct control control;
 	bool finished;
 	struct reload_job reload;
@@ -444,6 +446,28 @@ static void check_stopped(struct engine *e)
 	buf_done(&w.text);
 }
 
+static void say_store(void *arg, const char *text)
+{
+	struct engine *e = arg;
+
+	log_warn("%s", text);
+	say_degraded(e, text);
+}
+
+static void commit(struct engine *e)
+{
+	const struct session_options *so = &e->opt->session;
+	struct engine_msg msg = { .type = ENGINE_STOPPED };
+	bool paused = e->store.paused, go_on = pipeline_may_go_on(e->pipeline, so->sandbox_id);
+
+	store_guard_look(&e->store, journal_commit(e->journal), go_on, &so->target, say_store, e);
+	if (e->store.paused == paused || !go_on || e->fd < 0)
+		return;
+	/* Signals cannot reach what stands still: the root part ends it then. */
+	snprintf(msg.text, sizeof(msg.text), "%s", paused ? "" : "no room for its record");
+	send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void fill_result(struct engine *e, const struct outcome *o, struct engine_result *ret)
 {
 	struct session_stats stats = { 0 };
@@ -515,9 +539,10 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	capture_drain(e->opt->capture, true, feed, e, &held);
 	check_gaps(e, true);
 	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
-	o = outcome_of(facts, e->pressure_killed && stats.verdict == SESSION_UNDECIDED
-				      ? SESSION_KILLED_FOR_EVENTS
-				      : stats.verdict);
+	o = outcome_of(facts, stats.verdict != SESSION_UNDECIDED ? stats.verdict
+			      : e->pressure_killed		 ? SESSION_KILLED_FOR_EVENTS
+			      : e->store.killed			 ? SESSION_KILLED_FOR_RECORD
+								 : SESSION_UNDECIDED);
 	if (record_session_stop(&rec, &e->opt->record, facts, &o) == 0)
 		pipeline_feed(e->pipeline, rec.p, rec.n);
 	fill_result(e, &o, &msg.result);
@@ -722,7 +747,7 @@ static void loop(struct engine *e)
 		check_sinks(e);
 		deadline = journal_deadline(e->journal);
 		if (deadline && deadline <= clock_ns(CLOCK_MONOTONIC))
-			journal_commit(e->journal);
+			commit(e);
 		if (e->fanout && (got > 0 || deadline))
 			fanout_notify(e->fanout);
 		control_poll(&e->control, fds + ENGINE_FDS);
@@ -740,7 +765,7 @@ static void loop(struct engine *e)
 
 static void engine_main(int fd, const struct engine_options *opt)
 {
-	struct engine e = { .opt = opt, .fd = fd };
+	struct engine e = { .opt = opt, .fd = fd, .store.policy = opt->when_full };
 	struct engine_msg msg = { .type = ENGINE_READY };
 	struct err err = { 0 };
 	sigset_t all;

@@ -29,8 +29,9 @@ struct engine_options {
 	const struct exporter_config *witness; /* of the signed record's checkpoints; NULL = none */
 	/* The kernel's tables, by the root part, which can look at them; NULL = they are not shown. */
 	const struct capture_usage *usage;
-	uint32_t pressure; /* enum pressure_policy */
-	int drain_ms;	   /* longest wait for the sinks at the end */
+	uint32_t pressure;  /* enum pressure_policy */
+	uint32_t when_full; /* enum full_policy */
+	int drain_ms;	    /* longest wait for the sinks at the end */
 	uid_t uid;
 	gid_t gid;
 };
@@ -48,7 +49,7 @@ enum engine_msg_type {
 	ENGINE_RULES, /* to engine, with a descriptor: judge by these from now on; without: they are
 			* broken, tell it */
 	ENGINE_RULES_DONE, /* to root: text says how that went; ok or not */
-	ENGINE_STOPPED,	/* to root: text says why the sandbox stands still; empty: it goes on */
+	ENGINE_STOPPED,	   /* to root: text says why the sandbox stands still; empty: it goes on */
 };
 
 struct engine_result {

@@ -29,7 +29,7 @@ struct holds {
 	struct hold v[HOLD_QUESTIONS_MAX];
 	size_t n;
 	uint32_t last_id;
-	bool frozen; /* by a rule or an operator, besides the questions */
+	bool frozen;	       /* by a rule or an operator, besides the questions */
 	char freeze_rule[128]; /* "" = operator */
 	uint64_t freeze_deadline_ns;
 	bool changed; /* since who shows it looked */

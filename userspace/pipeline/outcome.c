@@ -21,6 +21,8 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 		return (struct outcome){ "operator", CODE_KILLED };
 	if (verdict == SESSION_KILLED_FOR_EVENTS)
 		return (struct outcome){ "event_limit", CODE_KILLED };
+	if (verdict == SESSION_KILLED_FOR_RECORD)
+		return (struct outcome){ "record", CODE_KILLED };
 	if (facts->internal)
 		return (struct outcome){ "internal", CODE_INTERNAL };
 	if (facts->timed_out)
@@ -36,8 +38,9 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 
 const char *outcome_reason(const char *text)
 {
-	static const char *const reasons[] = { "rule", "timeout",      "oom",	     "signal",
-					       "exit", "output_limit", "event_limit", "operator" };
+	static const char *const reasons[] = { "rule",	      "timeout",  "oom",
+					       "signal",      "exit",	  "output_limit",
+					       "event_limit", "operator", "record" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (!strcmp(text, reasons[i]))

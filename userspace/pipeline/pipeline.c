@@ -450,6 +450,13 @@ uint64_t pipeline_deadline(const struct pipeline *p)
 	return at;
 }
 
+bool pipeline_may_go_on(const struct pipeline *p, uint32_t sandbox_id)
+{
+	const struct session *s = find_session(p, sandbox_id);
+
+	return !s || !hold_is_stopped(&s->holds);
+}
+
 bool pipeline_is_stopped(struct pipeline *p, uint32_t sandbox_id, bool *ret_changed,
 			 pipeline_hold_fn fn, void *arg)
 {

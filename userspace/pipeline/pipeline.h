@@ -37,7 +37,7 @@ struct session_options {
 	size_t watch_n;
 	int64_t real_offset_ns;
 	const struct clock_state *clock; /* may be NULL: unknown */
-	struct action_target target; /* borrowed descriptors */
+	struct action_target target;	 /* borrowed descriptors */
 	struct hold_policy hold;
 	bool dry_run;		 /* actions are told, not done */
 	struct journal *journal; /* borrowed; NULL = events are judged but not kept */
@@ -49,6 +49,7 @@ enum session_verdict {
 	SESSION_KILLED_BY_RULE,
 	SESSION_OOM,
 	SESSION_KILLED_BY_OPERATOR,
+	SESSION_KILLED_FOR_RECORD, /* it could not be written, and the policy is to kill */
 	SESSION_KILLED_FOR_EVENTS, /* more than the rings could take, and the policy is to kill */
 };
 
@@ -111,6 +112,8 @@ int pipeline_order(struct pipeline *p, uint32_t sandbox_id, enum pipeline_order 
 void pipeline_tick(struct pipeline *p);
 /* CLOCK_MONOTONIC ns of what is due next; UINT64_MAX = nothing. */
 uint64_t pipeline_deadline(const struct pipeline *p);
+/* No rule and no operator wants it to stand still. */
+bool pipeline_may_go_on(const struct pipeline *p, uint32_t sandbox_id);
 /* Is it stopped, and by what? `fn` is called for each open question. Sets *ret_changed when that differs from
  * the last call. */
 typedef void (*pipeline_hold_fn)(void *arg, const struct hold *h);

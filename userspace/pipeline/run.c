@@ -376,6 +376,7 @@ static int start_engine(struct run *run, struct err *err)
 		.witness = run->opt->witness,
 		.usage = run->next_usage ? &run->usage : NULL,
 		.pressure = run->opt->pressure,
+		.when_full = run->opt->when_full,
 		.drain_ms = run->opt->drain_ms,
 		.uid = run->uid,
 		.gid = run->gid,

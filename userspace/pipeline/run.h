@@ -22,9 +22,10 @@ enum run_sign {
 struct run_options {
 	const struct sandbox_spec *spec; /* session and name are set by run_session */
 	const struct ruleset *rules;
-	const struct rule_files *rule_files; /* to load again while it runs; NULL: the rules are final */
+	const struct rule_files
+		*rule_files;   /* to load again while it runs; NULL: the rules are final */
 	struct str rule_texts; /* of rule_texts_read, what `rules` was made of */
-	bool dry_run_actions; /* actions of rules are told, not done */
+	bool dry_run_actions;  /* actions of rules are told, not done */
 	struct hold_policy hold;
 	const char *session_dir; /* NULL = <state>/sessions/<session> */
 	struct exporter_config *sinks;
@@ -32,6 +33,7 @@ struct run_options {
 	const struct exporter_config
 		*witness; /* where checkpoints are kept besides; NULL = nowhere */
 	int drain_ms;
+	uint32_t when_full;		 /* enum full_policy */
 	uint32_t pressure;		 /* enum pressure_policy */
 	size_t urgent_bytes, bulk_bytes; /* of the rings; 0 = default */
 	enum run_sign sign;

@@ -35,8 +35,8 @@ struct session {
 	struct session_lost lost;
 	struct packages_seen packages;
 	struct holds holds;
-	bool dry_run;		   /* nothing is done to it, by no rule */
-	uint32_t killed_tgid;	   /* process that a rule killed last */
+	bool dry_run;	      /* nothing is done to it, by no rule */
+	uint32_t killed_tgid; /* process that a rule killed last */
 	uint64_t killed_start;
 	bool alerted;		    /* since the last commit */
 	struct rule_memory *memory; /* of rules that count or order events; NULL without rules */
