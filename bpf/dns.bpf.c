@@ -285,6 +285,18 @@ GLOBAL int send_dns(struct __sk_buff *skb, struct packet *p, struct owner *o, bo
 	return 0;
 }
 
+/* Bytes of all packets of a sandbox, while somebody asks for them (rules with usage.net_bps). */
+volatile __u32 usage_on;
+__u64 usage_bytes[SANDBOXES_MAX];
+
+static __always_inline void count_usage(struct __sk_buff *skb)
+{
+	struct owner o = {};
+
+	owner_of_skb(skb, &o);
+	__sync_fetch_and_add(&usage_bytes[o.sandbox & (SANDBOXES_MAX - 1)], skb->len);
+}
+
 static __always_inline int on_packet(struct __sk_buff *skb, bool out)
 {
 	struct sock_state *st = NULL;
@@ -294,6 +306,8 @@ static __always_inline int on_packet(struct __sk_buff *skb, bool out)
 	__u32 type = 0, proto = 0;
 	int known;
 
+	if (usage_on)
+		count_usage(skb);
 	if (sk)
 		sk = bpf_sk_fullsock(sk);
 	if (sk) {

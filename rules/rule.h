@@ -142,6 +142,8 @@ size_t ruleset_count(const struct ruleset *rs);
 const struct rule_info *ruleset_get(const struct ruleset *rs, size_t i);
 /* Lower-case hex SHA-256 over the sources in load order. */
 const char *ruleset_hash(const struct ruleset *rs);
+/* Does a rule that can fire look at a field whose name begins so ("usage.")? */
+bool ruleset_uses(const struct ruleset *rs, const char *prefix);
 /* Push-down: escape types (bit n = enum wire_escape_type n) that some enabled kill rule kills for
  * whatever process does it: provably implied by the rule's condition. */
 uint64_t ruleset_kernel_kill_escapes(const struct ruleset *rs);

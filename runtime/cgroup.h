@@ -32,6 +32,7 @@ struct cgroup {
 };
 
 struct cgroup_usage {
+	uint64_t mem_now, pids_now;
 	uint64_t cpu_usec, mem_peak, pids_peak, oom_kills, pids_denied;
 	uint64_t cpu_throttled; /* periods in which it was held back */
 	uint64_t cpu_throttled_usec;

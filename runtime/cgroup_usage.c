@@ -72,14 +72,19 @@ void cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret)
 		ret->cpu_throttled_usec = read_key(c->leaf, "cpu.stat", "throttled_usec");
 	}
 	if (memory >= 0) {
+		ret->mem_now = read_u64(memory, "memory.usage_in_bytes");
 		ret->mem_peak = read_u64(memory, "memory.max_usage_in_bytes");
 		ret->oom_kills = read_key(memory, "memory.oom_control", "oom_kill");
 	} else if (c->where[CONTROLLER_MEMORY] == CONTROLLER_V2) {
+		ret->mem_now = read_u64(c->leaf, "memory.current");
 		ret->mem_peak = read_u64(c->leaf, "memory.peak"); /* 5.19 */
 		ret->oom_kills = read_key(c->leaf, "memory.events", "oom_kill");
 	}
 	if (pids < 0 && c->where[CONTROLLER_PIDS] == CONTROLLER_V2)
 		pids = c->leaf;
+	ret->pids_now = read_u64(pids, "pids.current");
+	if (ret->pids_now > 0)
+		ret->pids_now--; /* init is ours */
 	ret->pids_peak = read_u64(pids, "pids.peak"); /* 6.1 */
 	ret->pids_denied = read_key(pids, "pids.events", "max");
 	if (ret->pids_peak > 0)

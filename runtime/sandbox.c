@@ -126,6 +126,8 @@ void sandbox_result(struct sandbox *s, struct sandbox_result *ret)
 		.signal = s->ended ? s->exit_signal : SIGKILL,
 		.cpu_usec = u.cpu_usec,
 		.mem_peak = u.mem_peak,
+		.mem_now = u.mem_now,
+		.pids_now = u.pids_now,
 		.pids_peak = u.pids_peak,
 		.oom_kills = u.oom_kills,
 		.pids_denied = u.pids_denied,

@@ -97,6 +97,7 @@ struct sandbox_result {
 	int signal;    /* that ended the payload; 0 = none */
 	bool timed_out;
 	uint64_t cpu_usec, mem_peak, pids_peak;
+	uint64_t mem_now, pids_now;
 	uint64_t oom_kills;	/* from the memory controller */
 	uint64_t pids_denied;	/* forks refused by pids.max */
 	uint64_t cpu_throttled; /* periods in which the CPU limit held it back */

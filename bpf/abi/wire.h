@@ -40,6 +40,7 @@
 	X(50, OOM, "oom", LIMIT)                             \
 	X(51, LIMIT, "limit", LIMIT)                         \
 	X(52, SIGNAL, "signal", PROC)                        \
+	X(53, USAGE, "usage", LIMIT)                         \
 	X(60, ESCAPE, "escape", ESCAPE)                      \
 	X(70, PACKAGE_INSTALL, "package.install", PROC)      \
 	X(0x4001, SESSION_START, "session.start", SESSION)   \
@@ -404,6 +405,17 @@ struct wire_limit_hit {
 	__u32 pad;
 };
 
+/* USAGE: what the sandbox used in one period; WIRE_UNKNOWN = not known. */
+struct wire_usage {
+	struct wire_hdr h;
+	__u64 period_ns;
+	__u64 cpu_ns; /* in the period */
+	__u64 mem;    /* bytes now */
+	__s64 mem_growth; /* bytes since the sample before */
+	__u64 net;    /* bytes in the period, both ways */
+	__u64 pids;   /* now */
+};
+
 /* SIGNAL: the header is the sender. */
 struct wire_signal {
 	struct wire_hdr h;
@@ -454,6 +466,7 @@ WIRE_ASSERT(sizeof(struct wire_mount) % 8 == 0, "wire_mount alignment");
 WIRE_ASSERT(sizeof(struct wire_signal) % 8 == 0, "wire_signal alignment");
 WIRE_ASSERT(sizeof(struct wire_dns) % 8 == 0, "wire_dns alignment");
 WIRE_ASSERT(sizeof(struct wire_limit_hit) % 8 == 0, "wire_limit_hit alignment");
+WIRE_ASSERT(sizeof(struct wire_usage) == sizeof(struct wire_hdr) + 48, "wire_usage size");
 WIRE_ASSERT(sizeof(struct wire_escape) % 8 == 0, "wire_escape alignment");
 WIRE_ASSERT(sizeof(struct wire_session) % 8 == 0, "wire_session alignment");
 

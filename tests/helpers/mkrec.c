@@ -165,6 +165,13 @@ static const struct member dns_members[] = {
 static const struct member oom_members[] = { N(wire_oom, total_vm),	 N(wire_oom, anon_rss),
 					     N(wire_oom, file_rss),	 N(wire_oom, shmem_rss),
 					     N(wire_oom, oom_score_adj), END };
+static const struct member usage_members[] = { N(wire_usage, period_ns),
+					       N(wire_usage, cpu_ns),
+					       N(wire_usage, mem),
+					       N(wire_usage, mem_growth),
+					       N(wire_usage, net),
+					       N(wire_usage, pids),
+					       END };
 static const struct member limit_members[] = { N(wire_limit_hit, value),  N(wire_limit_hit, used),
 					       N(wire_limit_hit, type),	  N(wire_limit_hit, count),
 					       S(wire_limit_hit, target), END };
@@ -232,6 +239,7 @@ static const struct kind kinds[] = {
 	KIND("dns.query", WIRE_DNS_QUERY, wire_dns, dns_members),
 	KIND("dns.answer", WIRE_DNS_ANSWER, wire_dns, dns_members),
 	KIND("oom", WIRE_OOM, wire_oom, oom_members),
+	KIND("usage", WIRE_USAGE, wire_usage, usage_members),
 	KIND("limit", WIRE_LIMIT, wire_limit_hit, limit_members),
 	KIND("escape", WIRE_ESCAPE, wire_escape, escape_members),
 	KIND("session.start", WIRE_SESSION_START, wire_session, session_members),

@@ -129,6 +129,11 @@ uint32_t capture_pressed(const struct capture *c, uint32_t sandbox);
 /* Root only: let those that were stopped go on. Returns the number. */
 int capture_resume(struct capture *c);
 
+/* Root only. Count the bytes of all packets from now on, or stop it: a look-up a packet. */
+void capture_net_usage_on(struct capture *c, bool on);
+/* Root only: bytes that the sandbox sent and received while they were counted. */
+uint64_t capture_net_usage(const struct capture *c, uint32_t sandbox);
+
 struct capture_stats {
 	uint64_t records, bytes, late; /* late: came after a younger one had been handed out */
 	uint64_t ring_used[WIRE_RING_COUNT], ring_size[WIRE_RING_COUNT];

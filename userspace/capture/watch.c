@@ -285,3 +285,14 @@ int capture_unwatch(struct capture *c, int cgroup_fd)
 		return -errno;
 	return 0;
 }
+
+void capture_net_usage_on(struct capture *c, bool on)
+{
+	__atomic_store_n(&c->skel->bss->usage_on, on, __ATOMIC_RELAXED);
+}
+
+uint64_t capture_net_usage(const struct capture *c, uint32_t sandbox)
+{
+	return __atomic_load_n(&c->skel->bss->usage_bytes[sandbox % SANDBOXES_MAX],
+			       __ATOMIC_RELAXED);
+}

@@ -33,6 +33,7 @@ struct run_args {
 	uint64_t hold_timeout, freeze_timeout;
 	const char *hold_default;
 	bool dry_run_actions;
+	uint64_t usage_period;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output;
 };
 
@@ -73,6 +74,8 @@ static const struct option_def OPTIONS[] = {
 	{ "watch", 0, OPT_STRLIST, AT(watch), "PATH",
 	  "tell reads of this file, too, by its path inside and by inode: links and other mounts do "
 	  "not hide it; DIR/ = all below, PREFIX* = all that begin so; repeatable" },
+	{ "usage-period", 0, OPT_DURATION, AT(usage_period), "TIME",
+	  "between samples of usage.*, taken while rules use them: from 50ms (default: 1s)" },
 	{ "watch-env", 0, OPT_STRLIST, AT(watch_env), "NAME[,...]",
 	  "keep these variables' values in the record, NAME* too (default: names only); repeatable" },
 	{ "name", 0, OPT_STR, AT(name), "NAME", "name of the sandbox" },
@@ -554,6 +557,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.output_kill = a->kill_output,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
 		.env_values = a->env_values,
+		.usage_period_ns = a->usage_period,
 		.watch = a->watch.v,
 		.watch_n = a->watch.n,
 	};

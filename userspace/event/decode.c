@@ -50,6 +50,7 @@ struct handler {
 #define HANDLER_DNS_ANSWER      { sizeof(struct wire_dns), false, decode_dns }
 #define HANDLER_OOM             { sizeof(struct wire_oom), false, decode_oom }
 #define HANDLER_LIMIT           { sizeof(struct wire_limit_hit), true, decode_limit }
+#define HANDLER_USAGE           { sizeof(struct wire_usage), false, decode_usage }
 #define HANDLER_ESCAPE          { sizeof(struct wire_escape), true, decode_escape }
 #define HANDLER_SESSION_START   { sizeof(struct wire_session), false, decode_session }
 #define HANDLER_SESSION_STOP    { sizeof(struct wire_session), false, decode_session }

@@ -58,7 +58,7 @@ decode_fn decode_mount;
 decode_fn decode_net;						    /* kind_net.c */
 decode_fn decode_dns;						    /* kind_dns.c: a datagram */
 void decode_dns_message(struct decode_ctx *c, const struct dns_message *m);
-decode_fn decode_oom, decode_limit; /* kind_limit.c */
+decode_fn decode_oom, decode_limit, decode_usage; /* kind_limit.c */
 decode_fn decode_escape;	    /* kind_escape.c */
 decode_fn decode_session;	    /* kind_session.c */
 

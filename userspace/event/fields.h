@@ -224,6 +224,14 @@ enum field_type {
 	X(LIMIT_COUNT, "limit.count", FT_U64, FAM_LIMIT, "times it was hit since it was told last") \
 	X(LIMIT_EFFECT, "limit.effect", FT_STR, FAM_LIMIT, "refused, throttled, cut or killed")     \
 	X(LIMIT_TARGET, "limit.target", FT_STR, FAM_LIMIT, "file or stream at which it was hit")    \
+	X(USAGE_PERIOD, "usage.period_ms", FT_U64, FAM_LIMIT, "time that the sample is about")     \
+	X(USAGE_CPU, "usage.cpu_pct", FT_U64, FAM_LIMIT,                                           \
+	  "CPU time used in the period, percent of one CPU")                                       \
+	X(USAGE_MEM, "usage.mem", FT_U64, FAM_LIMIT, "memory used, bytes")                         \
+	X(USAGE_MEM_GROWTH, "usage.mem_growth", FT_I64, FAM_LIMIT,                                 \
+	  "bytes of memory more than one period before, negative when less")                       \
+	X(USAGE_NET, "usage.net_bps", FT_U64, FAM_LIMIT, "bits a second, sent and received")       \
+	X(USAGE_PIDS, "usage.pids", FT_U64, FAM_LIMIT, "tasks")                                    \
 	X(OOM_TOTAL_VM, "oom.total_vm", FT_U64, FAM_LIMIT, "victim's virtual size, bytes")         \
 	X(OOM_ANON, "oom.anon_rss", FT_U64, FAM_LIMIT, "victim's anonymous memory, bytes")         \
 	X(OOM_FILE, "oom.file_rss", FT_U64, FAM_LIMIT, "victim's file memory, bytes")              \

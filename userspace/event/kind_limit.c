@@ -44,6 +44,28 @@ void decode_oom(struct decode_ctx *c)
 	event_set_i64(ev, F_OOM_ADJ, w.oom_score_adj);
 }
 
+void decode_usage(struct decode_ctx *c)
+{
+	const struct wire_usage w = DECODE_FIXED(c, wire_usage);
+	struct event *ev = c->ev;
+
+	if (!w.period_ns)
+		return;
+	event_set_u64(ev, F_USAGE_PERIOD, w.period_ns / 1000000);
+	/* Nothing uses more than some thousand CPUs: no overflow with what is true. */
+	if (w.cpu_ns != WIRE_UNKNOWN && w.cpu_ns < UINT64_MAX / 100)
+		event_set_u64(ev, F_USAGE_CPU, w.cpu_ns * 100 / w.period_ns);
+	if (w.mem != WIRE_UNKNOWN) {
+		event_set_u64(ev, F_USAGE_MEM, w.mem);
+		event_set_i64(ev, F_USAGE_MEM_GROWTH, w.mem_growth);
+	}
+	if (w.net != WIRE_UNKNOWN)
+		event_set_u64(ev, F_USAGE_NET,
+			      (uint64_t)((double)w.net * 8e9 / (double)w.period_ns));
+	if (w.pids != WIRE_UNKNOWN)
+		event_set_u64(ev, F_USAGE_PIDS, w.pids);
+}
+
 void decode_limit(struct decode_ctx *c)
 {
 	const struct wire_limit_hit w = DECODE_FIXED(c, wire_limit_hit);

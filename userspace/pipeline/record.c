@@ -119,6 +119,12 @@ int record_session_stop(struct buf *out, const struct session_record *s,
 	return finish(out, &rec);
 }
 
+void record_usage(struct wire_usage *rec, uint32_t sandbox_id)
+{
+	rec->h = header(sandbox_id, WIRE_USAGE);
+	rec->h.len = sizeof(*rec);
+}
+
 int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit)
 {
 	struct wire_limit_hit rec = {

@@ -33,6 +33,8 @@ struct limit_hit {
 	bool killed;	      /* the sandbox is ended for it */
 	const char *target;   /* NULL = none */
 };
+/* The header of a sample, whose other members are filled. */
+void record_usage(struct wire_usage *rec, uint32_t sandbox_id);
 int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit);
 
 #endif

@@ -28,6 +28,7 @@
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/statement.h"
+#include "userspace/pipeline/sampler.h"
 #include "userspace/pipeline/trail.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
@@ -53,6 +54,7 @@ struct run {
 	struct sandbox *sandbox;
 	struct limits limits;
 	struct reloader reloader;
+	struct sampler sampler;
 	struct capture_usage usage;
 	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
 	struct relay *relay; /* NULL: stdio goes straight through */
@@ -612,6 +614,8 @@ static void reload_rules(struct run *run)
 	if (!res.rules)
 		snprintf(msg.text, sizeof(msg.text), "%s", err_text(&res.err));
 	msg.actions = run->opt->rule_files->actions;
+	if (res.rules)
+		sampler_switch(&run->sampler, ruleset_uses(res.rules, "usage."));
 	engine_send_rules(run->engine_fd, res.texts_fd, &msg);
 	if (res.texts_fd >= 0)
 		close(res.texts_fd);
@@ -631,6 +635,30 @@ static void say_stopped(struct run *run, struct engine_msg *msg)
 		log_warn("the sandbox is stopped: %s", msg->text);
 	else
 		log_info("the sandbox goes on");
+}
+
+static void start_sampler(struct run *run)
+{
+	uint64_t period = run->opt->usage_period_ns;
+
+	run->sampler = (struct sampler){
+		.sandbox = run->sandbox,
+		.capture = run->capture,
+		.sandbox_id = SANDBOX_ID,
+		.period_ns = period ? MAX(period, USAGE_PERIOD_MIN_NS) : USAGE_PERIOD_DEFAULT_NS,
+	};
+	if (run->opt->rules && ruleset_uses(run->opt->rules, "usage."))
+		sampler_switch(&run->sampler, true);
+}
+
+static void tell_sample(struct run *run)
+{
+	struct wire_usage rec;
+
+	if (!sampler_take(&run->sampler, &rec))
+		return;
+	record_usage(&rec, SANDBOX_ID);
+	engine_send_record(run->engine_fd, &rec, sizeof(rec));
 }
 
 static void hear_engine(struct run *run)
@@ -715,6 +743,7 @@ static bool hit_output(struct run *run)
 static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
 {
 	int limits = limits_timeout(&run->limits), reload = reloader_timeout(&run->reloader);
+	int sample = sampler_timeout(&run->sampler);
 	uint64_t ms = 60000;
 
 	if (end)
@@ -725,10 +754,14 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 		ms = MIN(ms, (look - now) / NSEC_PER_MSEC + 1);
 	if (reload >= 0)
 		ms = MIN(ms, (uint64_t)reload);
+	if (sample >= 0)
+		ms = MIN(ms, (uint64_t)sample);
 	if (run->next_usage)
 		ms = MIN(ms,
 			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
-	return end || limits >= 0 || look > now || reload >= 0 || run->next_usage ? (int)ms : -1;
+	return end || limits >= 0 || look > now || reload >= 0 || sample >= 0 || run->next_usage
+		       ? (int)ms
+		       : -1;
 }
 
 /* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
@@ -780,6 +813,7 @@ static void wait_for_end(struct run *run)
 		reload_rules(run);
 		if (fds[5].revents)
 			hear_kills(run);
+		tell_sample(run);
 		if (fds[2].revents)
 			hear_engine(run);
 		if (fds[2].revents & (POLLHUP | POLLERR)) {
@@ -843,6 +877,7 @@ static int launch_and_wait(struct run *run, struct err *err)
 	}
 	run->result->started_ns = clock_real_ns();
 	limits_init(&run->limits, run->sandbox, &run->spec.limits);
+	start_sampler(run);
 	start = sandbox_start(run->sandbox, stdio, err);
 	if (start == 0 && run->relay)
 		start = relay_start(run->relay, err);

@@ -27,6 +27,7 @@ struct run_options {
 	struct str rule_texts; /* of rule_texts_read, what `rules` was made of */
 	bool dry_run_actions;  /* actions of rules are told, not done */
 	struct hold_policy hold;
+	uint64_t usage_period_ns; /* between samples for usage.*; 0 = default */
 	const char *session_dir; /* NULL = <state>/sessions/<session> */
 	struct exporter_config *sinks;
 	size_t sinks_n;
