@@ -10,6 +10,7 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/measured.h"
+#include "userspace/cli/rules_baseline.h"
 #include "userspace/cli/util.h"
 
 #define FIXTURE_FILE_MAX ((size_t)64 << 20)
@@ -19,6 +20,7 @@ DEFINE_AUTO(push_plan, push_plan_free)
 
 struct rules_args {
 	const char *tier;
+	const char *output;
 	bool json, packs, help;
 };
 
@@ -29,6 +31,8 @@ static const struct option_def OPTIONS[] = {
 	{ "tier", 0, OPT_STR, offsetof(struct rules_args, tier), "TIER",
 	  "full (prevention by fmod_ret) or portable: explain for it (default: this host's, as root); "
 	  "check that what is to be denied can be there" },
+	{ "output", 'o', OPT_STR, offsetof(struct rules_args, output), "FILE",
+	  "baseline: where to (default: stdout)" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct rules_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -257,17 +261,19 @@ static int test_files(const struct ruleset *rs, const struct option_list *fixtur
 
 /* ---- the command ---- */
 
-enum verb { CHECK, LIST, EXPLAIN, TEST, VERBS };
+enum verb { CHECK, LIST, EXPLAIN, TEST, BASELINE, VERBS };
 
-static const char *const VERB_NAMES[VERBS] = { "check", "list", "explain", "test" };
+static const char *const VERB_NAMES[VERBS] = { "check", "list", "explain", "test", "baseline" };
 
-static const char USAGE[] = "rules check|list|explain|test [OPTIONS] [FILE...]";
+static const char USAGE[] = "rules check|list|explain|test [OPTIONS] [FILE...]\n"
+			    "       warder rules baseline [-o FILE] SESSION...";
 static const char PURPOSE[] =
 	"check    read rule files, say what is wrong as file:line:col: message; exit 0 or 1\n"
 	"list     the rules of the files, or of the built-in packs when no file is given\n"
 	"explain  what each rule does on this host: kinds, fields, cost, where it is decided, and whether\n"
 	"         the act is prevented, killed before its call returns, or killed after (how long)\n"
-	"test     judge the events of the files named *.events, without a kernel; exit 0 or 1";
+	"test     judge the events of the files named *.events, without a kernel; exit 0 or 1\n"
+	"baseline what is usual, learned from sessions that you approve of, for `run --baseline`";
 
 static int find_verb(const char *word)
 {
@@ -319,6 +325,14 @@ int cmd_rules(int argc, char **argv)
 	if (args.help) {
 		cli_usage(USAGE, PURPOSE, OPTIONS);
 		return 0;
+	}
+	if (verb == BASELINE && n)
+		return rules_baseline(argv + 2, (size_t)n, args.output);
+	if (verb == BASELINE || args.output) {
+		err_set(&err, EINVAL,
+			args.output ? "option '--output' belongs to 'baseline'"
+				    : "which sessions?");
+		return cli_bad_usage("rules", &err);
 	}
 	for (int i = 0; i < n; i++) {
 		const char *path = argv[2 + i];

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -11,6 +13,7 @@
 #include "userspace/cli/run_result.h"
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
+#include "userspace/enrich/baseline.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/store_guard.h"
 
@@ -34,6 +37,7 @@ struct run_args {
 	const char *hold_default;
 	bool dry_run_actions;
 	uint64_t usage_period;
+	const char *baseline;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output;
 };
 
@@ -46,6 +50,9 @@ static const struct option_def OPTIONS[] = {
 	{ "rules", 'r', OPT_STRLIST, AT(rules), "PATH",
 	  "rule file, or directory of them, after the default packs; repeatable. Read again while it "
 	  "runs when it changes or on SIGHUP" },
+	{ "baseline", 0, OPT_STR, AT(baseline), "FILE",
+	  "of `warder rules baseline`: programs, files and destinations that are not in it are marked "
+	  "baseline.new" },
 	{ "no-default-rules", 0, OPT_FLAG, AT(no_default_rules), NULL,
 	  "leave the default packs out" },
 	{ "timeout", 't', OPT_DURATION, AT(timeout), "TIME",
@@ -414,12 +421,33 @@ struct run_rules {
 	struct rule_files files; /* where to look again while it runs */
 	struct buf texts;
 	struct ruleset *set;
+	struct baseline *baseline;
 };
 
 static void run_rules_done(struct run_rules *r)
 {
 	ruleset_free(r->set);
 	buf_done(&r->texts);
+	baseline_free(r->baseline);
+}
+
+static int load_baseline(struct baseline **ret, const char *path)
+{
+	auto_free char *text = NULL;
+	struct err err = { 0 };
+	size_t n = 0;
+	int r;
+
+	if (!path)
+		return 0;
+	r = file_read_at(AT_FDCWD, path, BASELINE_FILE_MAX, &text, &n);
+	if (r < 0)
+		err_set(&err, r, "baseline '%s': %m", path);
+	else
+		r = baseline_read(ret, path, (struct str){ text, n }, &err);
+	if (r < 0)
+		cli_fail(&err);
+	return r;
 }
 
 static int load_rules(struct run_rules *ret, const struct run_args *a)
@@ -431,6 +459,9 @@ static int load_rules(struct run_rules *ret, const struct run_args *a)
 					  .path = a->rules.v,
 					  .n = a->rules.n };
 	buf_init(&ret->texts, RULE_TEXTS_MAX);
+	r = load_baseline(&ret->baseline, a->baseline);
+	if (r < 0)
+		return r;
 	r = rule_texts_read(&ret->texts, &ret->files, &err);
 	if (r < 0) {
 		cli_fail(&err);
@@ -558,6 +589,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
 		.env_values = a->env_values,
 		.usage_period_ns = a->usage_period,
+		.baseline = rules->baseline,
 		.watch = a->watch.v,
 		.watch_n = a->watch.n,
 	};

@@ -180,6 +180,8 @@ enum field_type {
 	X(FILE_GID, "file.gid", FT_U64, FAM_FILE, "group given to chown")                          \
 	X(FILE_DELETED, "file.deleted", FT_BOOL, FAM_FILE, "the file had no name left")            \
 	X(FILE_UNREACHABLE, "file.unreachable", FT_BOOL, FAM_FILE, "outside the process's root")   \
+	X(BASELINE_NEW, "baseline.new", FT_BOOL, FAM_PROC | FAM_FILE | FAM_NET,                    \
+	  "exec, file.open, net.connect: not in the baseline that was given")                      \
 	X(MOUNT_OP, "mount.op", FT_STR, FAM_FILE, "mount umount move pivot_root setattr")           \
 	X(MOUNT_TYPE, "mount.type", FT_STR, FAM_FILE, "file system type asked for")                \
 	X(MOUNT_FLAGS, "mount.flags", FT_STR, FAM_FILE, "mount flags by name")                     \

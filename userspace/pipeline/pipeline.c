@@ -272,6 +272,8 @@ static int process(struct pipeline *p, const void *rec, size_t len)
 		complete_start(p, s, ev);
 	else if (ev->kind == WIRE_SESSION_STOP)
 		tell_untold(p, s);
+	if (s->baseline)
+		baseline_apply(s->baseline, ev);
 	judge(p, s, ev);
 	tell_packages(p, s, ev);
 	return 0;

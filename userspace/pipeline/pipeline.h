@@ -24,7 +24,8 @@ struct session_options {
 	const char *name;
 	const char *tenant; /* NULL = none */
 	const char *host;
-	const char *tier; /* probe tier, goes into session.start */
+	const struct baseline *baseline; /* borrowed; NULL = nothing is compared */
+	const char *tier;		 /* probe tier, goes into session.start */
 	const char *backend,
 		*policy; /* with tier and tenant: which rules are for it; may be NULL */
 	uint64_t memory_limit, pids_limit;

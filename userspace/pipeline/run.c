@@ -393,6 +393,7 @@ static int start_engine(struct run *run, struct err *err)
 				.backend = spec->backend,
 				.policy = sandbox_plan_hash(run->plan),
 				.clock = &clock,
+				.baseline = run->opt->baseline,
 				.memory_limit = spec->limits.memory,
 				.pids_limit = spec->limits.pids,
 				.resolvers = run->resolvers,

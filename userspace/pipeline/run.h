@@ -28,6 +28,7 @@ struct run_options {
 	bool dry_run_actions;  /* actions of rules are told, not done */
 	struct hold_policy hold;
 	uint64_t usage_period_ns; /* between samples for usage.*; 0 = default */
+	const struct baseline *baseline; /* what is usual; NULL = nothing is compared */
 	const char *session_dir; /* NULL = <state>/sessions/<session> */
 	struct exporter_config *sinks;
 	size_t sinks_n;

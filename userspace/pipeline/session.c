@@ -26,6 +26,7 @@ struct session *session_new(const struct session_options *opt)
 	s->real_offset_ns = opt->real_offset_ns;
 	if (opt->clock)
 		s->clock = *opt->clock;
+	s->baseline = opt->baseline;
 	s->target = opt->target;
 	s->holds.policy = opt->hold;
 	s->dry_run = opt->dry_run;

@@ -5,6 +5,7 @@
 
 #include "rules/rule.h"
 #include "userspace/base/ulid.h"
+#include "userspace/enrich/baseline.h"
 #include "userspace/enrich/packages.h"
 #include "userspace/pipeline/hold.h"
 #include "userspace/pipeline/pipeline.h"
@@ -38,6 +39,7 @@ struct session {
 	bool dry_run;	      /* nothing is done to it, by no rule */
 	uint32_t killed_tgid; /* process that a rule killed last */
 	uint64_t killed_start;
+	const struct baseline *baseline;
 	bool alerted;		    /* since the last commit */
 	struct rule_memory *memory; /* of rules that count or order events; NULL without rules */
 };
