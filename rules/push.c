@@ -224,7 +224,7 @@ static void note_other_kinds(struct push *p)
 	}
 }
 
-static int push_all(struct push *p, struct err *err)
+static int push_all(struct push *p)
 {
 	int r;
 
@@ -234,15 +234,11 @@ static int push_all(struct push *p, struct err *err)
 	if (r == 0)
 		r = push_escapes(p);
 	if (r == 0)
-		r = push_paths(p, err);
+		r = push_paths(p);
 	if (r == 0)
-		r = push_nets(p, err);
+		r = push_nets(p);
 	if (r < 0)
 		return r;
-	if (p->folds > PUSH_FOLDS_MAX)
-		return err_set(err, E2BIG,
-			       "rules that deny or kill: too many, or too large, to be handed to "
-			       "the kernel");
 	note_other_kinds(p);
 	return 0;
 }
@@ -267,7 +263,7 @@ int ruleset_push(struct push_plan **ret, const struct ruleset *rs,
 	}
 	p->grid = calloc((size_t)PUSH_RANGES_MAX * PUSH_KINDS_MAX, sizeof(*p->grid));
 	if (p->plan && p->plan->rule && p->grid)
-		r = push_all(p, err);
+		r = push_all(p);
 	if (r == 0)
 		*ret = p->plan;
 	else

@@ -45,7 +45,7 @@ struct push_plan {
 };
 
 /* For a compiled set, and a sandbox (NULL: any; see `for`). Alerts have no entries, rules that remember
- * neither. -E2BIG. */
+ * neither. What is too much for the tables is left to user space. */
 int ruleset_push(struct push_plan **ret, const struct ruleset *rs,
 		 const struct rule_session *session, const struct push_means *m, struct err *err);
 void push_plan_free(struct push_plan *p);

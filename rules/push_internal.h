@@ -14,7 +14,7 @@
 #define PUSH_CELLS_MAX	65536 /* networks times ranges of ports */
 #define PUSH_KINDS_MAX	16
 #define PUSH_ARENA_MAX	(8u << 20)
-#define PUSH_FOLDS_MAX	4000000 /* conditions evaluated for a set */
+#define PUSH_FOLDS_MAX	20000000 /* checks made for a set; what is left is unknown */
 
 /* A rule that takes part. */
 struct push_rule {
@@ -56,7 +56,7 @@ int push_add(struct push *p, const struct enforce_entry *e);
 /* The kinds of `set`, as ids; returns their number. */
 size_t push_kinds(uint64_t set, uint16_t *ret);
 
-int push_paths(struct push *p, struct err *err);
-int push_nets(struct push *p, struct err *err);
+int push_paths(struct push *p);
+int push_nets(struct push *p);
 
 #endif

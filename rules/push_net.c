@@ -284,7 +284,7 @@ static int try_table(struct push *p, const struct net_ranges *all)
 	return put_table(p, all, row);
 }
 
-int push_nets(struct push *p, struct err *err)
+int push_nets(struct push *p)
 {
 	static const struct net everything[] = { { .family = 4 }, { .family = 6 } };
 	auto_free struct net_ranges *all = calloc(1, sizeof(*all));
@@ -302,10 +302,14 @@ int push_nets(struct push *p, struct err *err)
 		used = true;
 		collect(all, p->rule[i].r->pred);
 	}
-	if (all->full || all->n * all->ports_n > PUSH_CELLS_MAX)
-		return err_set(err, E2BIG,
-			       "rules that deny or kill: more than %d networks and %d ports",
-			       PUSH_RANGES_MAX, PUSH_PORTS_MAX);
+	if (all->full || all->n * all->ports_n > PUSH_CELLS_MAX) {
+		for (size_t i = 0; i < p->rules_n; i++)
+			if (p->rule[i].kinds & ENFORCE_NET_KINDS)
+				push_short(&p->rule[i], WIRE_NET_CONNECT,
+					   "more than %d networks, or %d times ports, in all rules",
+					   PUSH_RANGES_MAX, PUSH_CELLS_MAX);
+		return 0;
+	}
 	find_parents(all);
 	/* Each round that fails leaves one rule to user space. */
 	while (used && r == -EAGAIN)

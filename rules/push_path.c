@@ -275,7 +275,12 @@ static int put_table(struct push *p, const struct ranges *all, const uint16_t *k
 	return 0;
 }
 
-int push_paths(struct push *p, struct err *err)
+static uint16_t first_kind(uint64_t kinds)
+{
+	return kinds ? (uint16_t)__builtin_ctzll(kinds) : 0;
+}
+
+int push_paths(struct push *p)
 {
 	auto_free struct ranges *all = calloc(1, sizeof(*all));
 	uint16_t kinds[PUSH_KINDS_MAX];
@@ -294,10 +299,14 @@ int push_paths(struct push *p, struct err *err)
 		used |= r->kinds & can & PATH_KINDS & ~r->out->whole;
 		collect(&p->plan->arena, all, r->r->pred);
 	}
-	if (all->full)
-		return err_set(err, E2BIG,
-			       "rules that deny or kill: more than %d paths and prefixes",
-			       PUSH_RANGES_MAX);
+	if (all->full) { /* user space kills for them; a deny is refused */
+		for (size_t i = 0; i < p->rules_n; i++)
+			if (p->rule[i].kinds & used & ~p->rule[i].out->whole)
+				push_short(&p->rule[i], first_kind(p->rule[i].kinds & used),
+					   "more than %d paths and prefixes in all rules",
+					   PUSH_RANGES_MAX);
+		return 0;
+	}
 	find_parents(all);
 	kinds_n = push_kinds(used, kinds);
 	memset(p->grid, 0, all->n * PUSH_KINDS_MAX * sizeof(*p->grid));

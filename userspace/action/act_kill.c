@@ -5,9 +5,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "userspace/base/clock.h"
+
+#define LOOK_EVERY_NS	200000
+#define LOOK_CLOSELY_NS (4 * NSEC_PER_MSEC)
 
 static int read_event(const struct action_target *t, const char *key, int gone)
 {
@@ -39,10 +43,12 @@ int action_is_frozen(const struct action_target *t)
 /* 1: still populated after wait_ms, 0: empty, -errno. */
 static int wait_empty(const struct action_target *t, int wait_ms)
 {
-	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)wait_ms * NSEC_PER_MSEC;
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	uint64_t end = begin + (uint64_t)wait_ms * NSEC_PER_MSEC;
 
 	for (;;) {
 		struct pollfd pfd = { .fd = t->events_fd, .events = POLLPRI };
+		struct timespec nap = { .tv_nsec = LOOK_EVERY_NS };
 		uint64_t now;
 		int r = action_is_populated(t);
 
@@ -51,6 +57,10 @@ static int wait_empty(const struct action_target *t, int wait_ms)
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= end)
 			return 1;
+		if (now - begin < LOOK_CLOSELY_NS) { /* most are empty within that */
+			nanosleep(&nap, NULL);
+			continue;
+		}
 		/* kernfs notifies at most every 10 ms: do not depend on the wake-up alone */
 		poll(&pfd, 1, (int)((end - now) / NSEC_PER_MSEC > 2 ? 2 : 1));
 	}

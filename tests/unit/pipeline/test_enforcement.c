@@ -354,6 +354,39 @@ static void more_ports_than_fit(void **state)
 	ruleset_free(rs);
 }
 
+/* A list that no table holds: a kill is user space's, a deny is refused. Neither is an error of the set. */
+static void more_paths_than_fit(void **state)
+{
+	static const char *const actions[] = { "kill", "deny" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		auto_buf struct buf text = { 0 };
+		struct err err = { 0 };
+		struct push_plan *p;
+		struct ruleset *rs;
+		struct said said;
+
+		buf_printf(&text, "- list: l\n  items: [");
+		for (int k = 0; k < 5000; k++)
+			buf_printf(&text, "/tmp/f%d, ", k);
+		buf_printf(&text,
+			   "/x]\n" ACT_RULE("r", "%s", "kind = file.open and file.path in (l)"),
+			   actions[i]);
+		buf_addc(&text, 0);
+		rs = load(text.p, &said);
+		assert_non_null(rs);
+		p = push(rs, true);
+		assert_int_equal(p->n, 0);
+		assert_false(p->rule[0].complete);
+		assert_int_equal(push_check_deny(p, push_means(true), &err), i ? -ENOTSUP : 0);
+		if (i)
+			assert_non_null(strstr(err_text(&err), "file.open: more than 2048 paths"));
+		push_plan_free(p);
+		ruleset_free(rs);
+	}
+}
+
 /* ---- deny ---- */
 
 static void what_can_be_denied(void **state)
@@ -471,9 +504,13 @@ static void cut_paths(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_path),	      cmocka_unit_test(two_paths),
-		cmocka_unit_test(addresses),	      cmocka_unit_test(more_ports_than_fit),
-		cmocka_unit_test(what_can_be_denied), cmocka_unit_test(what_is_not_pushed),
+		cmocka_unit_test(one_path),
+		cmocka_unit_test(two_paths),
+		cmocka_unit_test(addresses),
+		cmocka_unit_test(more_ports_than_fit),
+		cmocka_unit_test(more_paths_than_fit),
+		cmocka_unit_test(what_can_be_denied),
+		cmocka_unit_test(what_is_not_pushed),
 		cmocka_unit_test(cut_paths),
 	};
 
