@@ -6,6 +6,7 @@
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
+#include "bpf/lib/named.bpf.h"
 
 #define CLONE_NS	  0x7e020080
 #define CLONE_NS_LEGACY	  0x7e020000 /* clone(2): the low byte is the exit signal */
@@ -160,7 +161,10 @@ GLOBAL int send_mknod(struct scratch *s, struct task_state *st)
 	r->fd = -1;
 	r->mode = s->args[(at + 1) & 7];
 	r->size = s->args[(at + 2) & 7];
-	rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], s->args[at], &r->base, &r->path);
+	if (named_take(s, WIRE_FILE_MKNOD, s->call.nr))
+		r->path = unpack(rec_named_packed(s, 0));
+	if (!r->path.len)
+		rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], s->args[at], &r->base, &r->path);
 	set = enforce_set_of(st);
 	if (set)
 		enforce_mark(&r->h, enforce_task(set, WIRE_FILE_MKNOD), false);
@@ -194,6 +198,8 @@ SYSCALL_END(sys_escape)
 	if (!is_harmless(s))
 		send_call(s, st, call->what, true);
 	tell_mount(s, st, c.nr, ret);
+	if (names_mode && call->what == WIRE_ESCAPE_MKNOD && !is_told(ret))
+		named_take(s, WIRE_FILE_MKNOD, c.nr); /* noted in vain */
 	if (call->what == WIRE_ESCAPE_MKNOD && st->role == ROLE_PAYLOAD && is_told(ret))
 		send_mknod(s, st);
 	pressure(st);

@@ -10,6 +10,7 @@
 #include "bpf/lib/writes.bpf.h"
 #include "bpf/lib/object.bpf.h"
 #include "bpf/lib/watchlist.bpf.h"
+#include "bpf/lib/named.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
 #define O_ACCMODE   00000003
@@ -171,7 +172,8 @@ GLOBAL int is_told_open(struct scratch *s)
 	}
 	s->open.writes = !!(s->open.how & (O_ACCMODE | O_CREAT | O_TRUNC));
 	class = watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX);
-	s->open.steers = path_escape(s, class, s->open.writes && is_told(s->open.ret));
+	s->open.steers = path_escape(s, class, s->open.writes && is_told(s->open.ret),
+				     c->dir < 0 ? AT_FDCWD : s->args[0]);
 	if (watchlist_mode & WATCHLIST_PATHS)
 		s->open.listed =
 			watchlist_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], s->args[c->path & 7]);
@@ -227,6 +229,24 @@ static __always_inline void file_extra(struct scratch *s, struct wire_file *r, c
 		r->size = v;
 }
 
+/* The names as a hook in front of the act saw them; false: there is only the caller's word. */
+static __always_inline bool file_named(struct scratch *s, struct wire_file *r, const struct call *c,
+				       __u32 nr)
+{
+	if (!named_take(s, c->what, nr))
+		return false;
+	r->path = unpack(rec_named_packed(s, 0));
+	if (!r->path.len)
+		return false;
+	if (c->path2 < 0 || c->what == WIRE_FILE_ATTR)
+		return true;
+	if (c->what != WIRE_FILE_LINK || c->op != 2)
+		r->path2 = unpack(rec_named_packed(s, 1));
+	else if (s->named.at[1].len) /* a symlink's text */
+		r->path2 = unpack(rec_str(s, to_number(s, s->named.at[1].name), NAMED_MAX, false));
+	return r->path2.len;
+}
+
 static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 				      struct task_state *st, __u32 nr, bool compat, long ret)
 {
@@ -234,6 +254,7 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 	struct wire_file *r;
 	int dirfd = AT_FDCWD, dirfd2;
 	struct file *f;
+	bool named;
 	__u32 set;
 
 	r = rec_begin(s, struct wire_file);
@@ -244,7 +265,10 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 	r->h.ret = ret;
 	r->fd = -1;
 	r->op = c->op;
-	if (c->path >= 0) {
+	named = file_named(s, r, c, nr);
+	if (named) {
+		;
+	} else if (c->path >= 0) {
 		if (c->dir >= 0)
 			dirfd = s->args[c->dir & 7];
 		rec_name(s, dirfd, s->args[c->path & 7], &r->base, &r->path);
@@ -257,7 +281,7 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 		}
 	}
 	file_extra(s, r, c);
-	if (c->path2 >= 0) {
+	if (c->path2 >= 0 && (!named || c->what == WIRE_FILE_ATTR)) {
 		dirfd2 = c->dir2 >= 0 ? (int)s->args[c->dir2 & 7] : AT_FDCWD;
 		r->path2 = rec_user_str(s, s->args[c->path2 & 7]);
 		if (c->what != WIRE_FILE_ATTR && c->op != 2 && /* attribute name, symlink text */
@@ -271,22 +295,49 @@ static __always_inline void send_file(struct scratch *s, struct task_struct *t,
 	emit_scratch(s, WIRE_RING_BULK);
 }
 
+/* truncate() is a write, of what nobody opened. */
+static __always_inline void truncate_escape(struct scratch *s, struct task_state *st,
+					    const struct call *c, __u32 nr, long ret)
+{
+	__u64 uptr = s->args[c->path & 7];
+
+	s->open.steers = path_escape(s, watched_string(s, uptr, WIRE_PATH_MAX), true, AT_FDCWD);
+	if (!s->open.steers)
+		return;
+	s->open.f = 0;
+	s->open.nr = nr;
+	s->open.ret = ret;
+	escape_file(s, st, s->open.steers, uptr);
+}
+
 SYSCALL_END(sys_file)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);
 	struct sysctx c = call_of(regs, t);
+	__u64 tid = bpf_get_current_pid_tgid();
+	const struct call *call;
 	struct scratch *s;
 
-	if (!st || st->role != ROLE_PAYLOAD || !is_told(ret))
+	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
+	if (!is_told(ret)) {
+		if (names_mode) /* noted in vain: not to be taken for the next call's */
+			bpf_map_delete_elem(&named, &tid);
+		return 0;
+	}
 	s = scratch_get();
 	if (!s) {
+		if (names_mode)
+			bpf_map_delete_elem(&named, &tid);
 		no_scratch(st, calls[c.nr & (CALLS_MAX - 1)].what);
 		return 0;
 	}
 	call_args(s->args, regs, t);
 	send_file(s, t, st, c.nr, c.compat, ret);
+	call = &calls[c.nr & (CALLS_MAX - 1)];
+	if (call->what == WIRE_FILE_ATTR && call->op == 4 && call->path >= 0)
+		truncate_escape(s, st, call, c.nr, ret);
 	pressure(st);
 	scratch_put(s);
 	return 0;

@@ -2,12 +2,14 @@
 /* Full tier: what the enforcement maps deny is refused before it happens. fmod_ret on the kernel's
  * security_* functions works where no LSM may (`lsm/` programs attach and never run unless `bpf` is in the
  * lsm= list), for 32-bit calls and for io_uring; paths come from the kernel's own objects, so there is
- * nothing to race for. Loaded only when something is to be enforced: each costs 0.1 s to detach.
+ * nothing to race for. Loaded only when something is to be enforced: each costs 0.1 s to detach. Then they also
+ * note what a name led to (lib/named.bpf.h).
  * The record is made when the call ends and learns from `acts` who decided; io_uring has no such end. */
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/watchlist.bpf.h"
+#include "bpf/lib/named.bpf.h"
 
 #define EPERM		  1
 #define FMODE_WRITE	  0x2
@@ -21,6 +23,8 @@ struct prevent_ctx {
 	__u64 ino; /* EXEC only */
 	__u32 dev;
 	__u32 kind;
+	__u8 child; /* bits: dentry, dentry2 are names in a directory, not files themselves */
+	__u64 text; /* of a symbolic link */
 	bool reads; /* FILE_OPEN: nothing to judge unless the operator lists the file */
 };
 
@@ -64,6 +68,30 @@ static __always_inline void prevent_tell(struct scratch *s, struct task_state *s
 	emit_scratch(s, WIRE_RING_BULK);
 }
 
+static __always_inline __u64 parent_of(__u64 dentry)
+{
+	return (__u64)BPF_CORE_READ((struct dentry *)dentry, d_parent);
+}
+
+static __always_inline void prevent_note(struct scratch *s, struct task_struct *t,
+					 struct prevent_ctx *x)
+{
+	/* Files are made by open, too, which tells what it opened. */
+	__u32 nr = 0, kind = x->kind == WIRE_FILE_OPEN ? WIRE_FILE_MKNOD : x->kind;
+
+	if (kind == WIRE_EXEC || !named_wanted(t, kind, &nr))
+		return;
+	/* By way of the map typed pointers become numbers. */
+	s->args[0] = x->child & 1 ? parent_of(x->dentry) : x->dentry;
+	s->args[1] = x->mnt;
+	s->args[2] = x->child & 1 ? x->dentry : 0;
+	s->args[3] = !x->dentry2 ? 0 : x->child & 2 ? parent_of(x->dentry2) : x->dentry2;
+	s->args[4] = x->mnt2;
+	s->args[5] = x->child & 2 ? x->dentry2 : 0;
+	s->args[6] = x->text;
+	named_note(s, kind, nr, *(volatile __u64 *)&s->args[6]);
+}
+
 static __always_inline int prevent(struct prevent_ctx *x)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -76,12 +104,20 @@ static __always_inline int prevent(struct prevent_ctx *x)
 	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
 	set = enforce_set_of(st);
-	if (!set)
+	if (!set && names_mode != NAMES_PREVENT)
 		return 0;
 	s = scratch_get();
+	if (!s && !set)
+		return 0;
 	if (!s) { /* what could not be judged by path is not let through */
 		count_fail(FAIL_SCRATCH);
 		return -EPERM;
+	}
+	if (names_mode == NAMES_PREVENT)
+		prevent_note(s, t, x);
+	if (!set) {
+		scratch_put(s);
+		return 0;
 	}
 	if (!x->reads || watchlist_file(s, x->dentry, x->mnt))
 		act.verdict = prevent_judge(s, set, x);
@@ -116,21 +152,33 @@ int BPF_PROG(prevent_open, struct file *f)
 	return prevent(&x);
 }
 
-#define DIR_HOOK(name, hook, what)                                                \
-	SEC("fmod_ret/security_path_" #hook)                                      \
-	int BPF_PROG(name, const struct path *dir, struct dentry *dentry)         \
-	{                                                                         \
-		struct prevent_ctx x = { .kind = what, .dentry = (__u64)dentry }; \
-                                                                                  \
-		x.mnt = (__u64)BPF_CORE_READ(dir, mnt);                           \
-		return prevent(&x);                                               \
+#define DIR_HOOK(name, hook, what)                                        \
+	SEC("fmod_ret/security_path_" #hook)                              \
+	int BPF_PROG(name, const struct path *dir, struct dentry *dentry) \
+	{                                                                 \
+		struct prevent_ctx x = { .kind = what, .child = 1 };      \
+                                                                          \
+		x.dentry = (__u64)dentry;                                 \
+                                                                          \
+		x.mnt = (__u64)BPF_CORE_READ(dir, mnt);                   \
+		return prevent(&x);                                       \
 	}
 
 DIR_HOOK(prevent_create, mknod, WIRE_FILE_OPEN)
 DIR_HOOK(prevent_mkdir, mkdir, WIRE_FILE_MKDIR)
 DIR_HOOK(prevent_unlink, unlink, WIRE_FILE_DELETE)
 DIR_HOOK(prevent_rmdir, rmdir, WIRE_FILE_DELETE)
-DIR_HOOK(prevent_symlink, symlink, WIRE_FILE_LINK)
+
+SEC("fmod_ret/security_path_symlink")
+int BPF_PROG(prevent_symlink, const struct path *dir, struct dentry *dentry, const char *text)
+{
+	struct prevent_ctx x = { .kind = WIRE_FILE_LINK, .child = 1 };
+
+	x.dentry = (__u64)dentry;
+	x.mnt = (__u64)BPF_CORE_READ(dir, mnt);
+	x.text = (__u64)text;
+	return prevent(&x);
+}
 
 #define PATH_HOOK(name, hook)                                      \
 	SEC("fmod_ret/security_path_" #hook)                       \
@@ -151,9 +199,9 @@ PATH_HOOK(prevent_truncate, truncate)
 SEC("fmod_ret/security_path_link")
 int BPF_PROG(prevent_link, struct dentry *old, const struct path *dir, struct dentry *dentry)
 {
-	struct prevent_ctx x = { .kind = WIRE_FILE_LINK,
-				 .dentry = (__u64)dentry,
-				 .dentry2 = (__u64)old };
+	struct prevent_ctx x = {
+		.kind = WIRE_FILE_LINK, .child = 1, .dentry = (__u64)dentry, .dentry2 = (__u64)old
+	};
 
 	x.mnt = (__u64)BPF_CORE_READ(dir, mnt);
 	x.mnt2 = x.mnt;
@@ -164,9 +212,9 @@ SEC("fmod_ret/security_path_rename")
 int BPF_PROG(prevent_rename, const struct path *dir, struct dentry *old, const struct path *dir2,
 	     struct dentry *dentry)
 {
-	struct prevent_ctx x = { .kind = WIRE_FILE_RENAME,
-				 .dentry = (__u64)old,
-				 .dentry2 = (__u64)dentry };
+	struct prevent_ctx x = {
+		.kind = WIRE_FILE_RENAME, .child = 3, .dentry = (__u64)old, .dentry2 = (__u64)dentry
+	};
 
 	x.mnt = (__u64)BPF_CORE_READ(dir, mnt);
 	x.mnt2 = (__u64)BPF_CORE_READ(dir2, mnt);

@@ -222,10 +222,34 @@ enum watched_class {
 	WATCHED_SOCKET = 4, /* of a container engine */
 	WATCHED_DEVICE = 5, /* below /dev: sought is told, too */
 	WATCHED_PROC_MEM = 6,
+	WATCHED_STEERS = 7, /* the kernel: to be refused to write it is told, wherever the name leads */
 };
 
 struct watched_key {
 	char name[WATCHED_NAME_MAX];
+};
+
+/* Hooks in front of acts on names, and the kinds that they are about (full tier). */
+#define NAME_HOOKS(X)        \
+	X(MKNOD, mknod)      \
+	X(MKDIR, mkdir)      \
+	X(UNLINK, unlink)    \
+	X(RMDIR, rmdir)      \
+	X(SYMLINK, symlink)  \
+	X(LINK, link)        \
+	X(RENAME, rename)    \
+	X(CHMOD, chmod)      \
+	X(CHOWN, chown)      \
+	X(TRUNCATE, truncate)
+
+#define NAME_HOOK_ENUM(name, hook) NAME_HOOK_##name,
+enum name_hook { NAME_HOOKS(NAME_HOOK_ENUM) NAME_HOOK_COUNT };
+
+/* names_mode, set before load: who notes the names that acts are about. */
+enum names_mode {
+	NAMES_NOBODY,
+	NAMES_MULTI,   /* one link on all of these hooks */
+	NAMES_PREVENT, /* the programs that prevent */
 };
 
 /* What the operator wants told besides, when it is only read: entries have ids from 1 on.
@@ -314,6 +338,7 @@ struct drop_row {
 struct counters {
 	struct cpu_counters cpu[COUNTER_CPUS];
 	struct drop_row drops[DROP_ROWS];
+	__u64 missed; /* written by root's user space: runs of hooks that the kernel left out */
 };
 
 #endif

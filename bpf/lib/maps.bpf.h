@@ -146,6 +146,22 @@ struct pieces_state {
 	__u32 pad;
 };
 
+/* A directory and a name in it, or (len 0) a file itself, as a hook in front of the act saw them. */
+#define NAMED_MAX 256
+
+struct named_at {
+	__u64 dentry, mnt; /* struct dentry *, struct vfsmount *; 0: only the name */
+	__u64 ino;
+	__u32 len;
+	char name[NAMED_MAX + 4];
+};
+
+struct named {
+	__u64 tid;
+	__u32 kind, nr;
+	struct named_at at[2];
+};
+
 struct scratch {
 	__u32 busy;
 	__u32 len;   /* of the record so far */
@@ -158,6 +174,7 @@ struct scratch {
 	struct pieces_state pieces;
 	struct open_state open;
 	struct enforce_path_key enforce;
+	struct named named;
 	char path[WIRE_PATH_MAX + 256]; /* filled from the end: the walk goes up */
 	__u8 rec[REC_SIZE] __attribute__((aligned(8)));
 };

@@ -5,6 +5,7 @@
 #define WARDER_BPF_OBJECT_H
 
 #include "bpf/lib/emit.bpf.h"
+#include "bpf/lib/path.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 
 #define OBJECT_IFMT  0170000
@@ -141,25 +142,45 @@ GLOBAL int file_escape(__u64 file, bool writes)
 	return 0;
 }
 
-/* The same for an attempt that found or got nothing: only the caller's string is there, which
- * watched_string has put into s->path and classed. */
-static __always_inline int path_escape(struct scratch *s, int class, bool refused_write)
+/* Does the path in s->path from `at` on lie below /proc/sys or /sys? */
+static __always_inline bool steers_below(struct scratch *s, __u32 at)
 {
 	__u64 p[2] = {};
+	__u8 next;
 
-	bpf_probe_read_kernel(p, sizeof(p), s->path);
+	if (at > WIRE_PATH_MAX)
+		return false;
+	bpf_probe_read_kernel(p, sizeof(p), s->path + at); /* there is room behind the path */
+	next = p[0] >> 32;
+	return (p[0] == 0x79732f636f72702fULL && (__u8)p[1] == 's') || /* "/proc/sys" */
+	       ((p[0] & 0xffffffffULL) == 0x7379732fULL && (next == '/' || !next)); /* "/sys" */
+}
+
+/* The same for an attempt that found or got nothing: only the caller's string is there, which
+ * watched_string has put into s->path and classed. Links in it are not followed, so what steers the kernel
+ * is known by its last name, too, whatever stands before it. Overwrites s->path. */
+GLOBAL int path_escape(struct scratch *s, int class, bool refused_write, int dirfd)
+{
+	__u64 p = 0;
+
+	if (!s)
+		return 0;
+	bpf_probe_read_kernel(&p, sizeof(p), s->path);
 	if ((class == WATCHED_DEVICE || class == WATCHED_PROC_MEM) &&
-	    (p[0] & 0xffffffffffULL) == 0x2f7665642fULL) /* "/dev/" */
+	    (p & 0xffffffffffULL) == 0x2f7665642fULL) /* "/dev/" */
 		return WIRE_ESCAPE_DEVICE;
 	if (!refused_write)
 		return 0;
 	if (class == WATCHED_PROC_MEM &&
-	    (p[0] & 0xffffffffffffULL) == 0x2f636f72702fULL) /* "/proc/" */
+	    (p & 0xffffffffffffULL) == 0x2f636f72702fULL) /* "/proc/" */
 		return WIRE_ESCAPE_PROC_MEM;
-	if ((p[0] == 0x79732f636f72702fULL && (__u8)p[1] == 's') || /* "/proc/sys" */
-	    (p[0] & 0xffffffffffULL) == 0x2f7379732fULL)	    /* "/sys/" */
+	if (class == WATCHED_STEERS)
 		return WIRE_ESCAPE_KERNEL_FILE;
-	return 0;
+	if ((__u8)p == '/')
+		return steers_below(s, 0) ? WIRE_ESCAPE_KERNEL_FILE : 0;
+	if ((p & 0xffff) == 0x2e2e || !walk_base(s, dirfd)) /* ".." leads out of it */
+		return 0;
+	return steers_below(s, s->w.pos) ? WIRE_ESCAPE_KERNEL_FILE : 0;
 }
 
 #endif

@@ -156,7 +156,7 @@ static __always_inline __u64 to_number(struct scratch *s, const void *p)
 /* Walk to the directory that a relative path starts from; false: there is none. */
 GLOBAL int walk_base(struct scratch *s, int dirfd)
 {
-	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_struct *t = task_plain(bpf_get_current_task_btf());
 	struct file *f;
 
 	if (!s)
@@ -165,7 +165,7 @@ GLOBAL int walk_base(struct scratch *s, int dirfd)
 		s->args[6] = (__u64)t->fs->pwd.dentry;
 		s->args[7] = (__u64)t->fs->pwd.mnt;
 	} else {
-		f = fd_file(t, dirfd);
+		f = fd_file(bpf_get_current_task_btf(), dirfd);
 		if (!f)
 			return 0;
 		s->args[6] = (__u64)BPF_CORE_READ(f, f_path.dentry);

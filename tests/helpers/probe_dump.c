@@ -384,14 +384,18 @@ static void print_end(struct capture *c)
 {
 	struct capture_gap gaps[64];
 	struct capture_stats st;
-	size_t i, n = capture_gaps(c, gaps, ARRAY_SIZE(gaps));
+	size_t i, n;
+
+	if (!opt.unprivileged)
+		capture_count_missed(c);
+	n = capture_gaps(c, gaps, ARRAY_SIZE(gaps));
 
 	for (i = 0; i < n; i++)
 		printf("{\"kind\":\"GAP\",\"sandbox\":%u,\"of\":\"%s\",\"count\":%llu,"
-		       "\"first_ts\":%llu,\"last_ts\":%llu,\"rate\":%s}\n",
+		       "\"first_ts\":%llu,\"last_ts\":%llu,\"rate\":%s,\"missed\":%s}\n",
 		       gaps[i].sandbox, kind_name(gaps[i].kind), (unsigned long long)gaps[i].count,
 		       (unsigned long long)gaps[i].first_ts, (unsigned long long)gaps[i].last_ts,
-		       gaps[i].rate ? "true" : "false");
+		       gaps[i].rate ? "true" : "false", gaps[i].missed ? "true" : "false");
 	capture_stats(c, &st);
 	printf("{\"kind\":\"END\",\"records\":%llu,\"late\":%llu,\"fails\":[",
 	       (unsigned long long)st.records, (unsigned long long)st.late);

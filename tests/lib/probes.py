@@ -11,7 +11,7 @@ import warder
 from warder import *
 
 __all__ = warder.__all__ + [
-    "PY", "Dump", "Probes", "ESCAPES", "sequences", "write", "mounts", "v2_mount", "memory_cgroup", "remove_cgroup", "mounted_dev",
+    "PY", "Dump", "Probes", "families", "names_are_resolved", "ESCAPES", "sequences", "write", "mounts", "v2_mount", "memory_cgroup", "remove_cgroup", "mounted_dev",
     "TOCTOU", "TRUNC", "UNREACH", "DELETED", "PSEUDO", "COMPAT", "IOURING", "KILLED", "RUNTIME"]
 
 PY = PYTHON_IN_SANDBOX
@@ -81,6 +81,17 @@ class Dump:
                     raise AssertionError("piece at %d, expected at %d" % (c["offset"], len(area)))
                 area += base64.b64decode(c["data"])
         return bytes(area)
+
+
+def families():
+    """{name: row} of the probe families here."""
+    rows = [json.loads(line) for line in cmd(helper("probe_dump"), "--families").out.splitlines()]
+    return {r["family"]: r for r in rows if "family" in r}
+
+
+def names_are_resolved():
+    """Is there a hook that says what a name led to? Else it is the caller's word."""
+    return "security_path" in families()["file"]["hook"]
 
 
 def sequences(records):

@@ -131,6 +131,36 @@ tell(denied=look("/proc/sys/kernel/core_pattern"))
         self.assertEqual([r for r in rows if "uevent" not in r[1]], want)
         self.assertEqual(d.told, {"m": 0, "denied": -13})
 
+    def test_refused_by_whatever_name(self):
+        """Denied, so there is no file to look at: relative names, a directory's descriptor, `..`, links on the way,
+        truncate()."""
+        os.symlink("/proc/sys/kernel", self.path("link"))
+        d = self.script("""
+here = os.open(sys.argv[1], os.O_RDONLY)
+kernel = os.open("/proc/sys/kernel", os.O_RDONLY)
+os.setgid(65534); os.setuid(65534)
+def attempt(p, **kw):
+    try:
+        os.open(p, os.O_WRONLY, **kw)
+        return 0
+    except OSError as e:
+        return -e.errno
+os.chdir("/proc/sys")
+r = [attempt("kernel/core_pattern"), attempt("hostname", dir_fd=kernel), attempt("kernel/../vm/overcommit_memory")]
+os.fchdir(here)
+r += [attempt("link/core_pattern"), attempt("/tmp/../proc/sys/kernel/core_pattern")]
+r += [sc(76, b"link/core_pattern", 0), sc(76, b"/proc/sys/kernel/hostname", 0)]
+os.chdir("/proc/sys")
+r += [attempt("../../etc/passwd"), sc(76, b"/etc/passwd", 0)]
+tell(r=r)
+""")
+        self.assertEqual(d.told["r"], [-13] * 9)
+        self.assertEqual([(r["detail"], r["ret"], r["nr"]) for r in d.escapes("kernel_file")],
+                         [("kernel/core_pattern", -13, 257), ("hostname", -13, 257),
+                          ("kernel/../vm/overcommit_memory", -13, 257), ("link/core_pattern", -13, 257),
+                          ("/tmp/../proc/sys/kernel/core_pattern", -13, 257), ("link/core_pattern", -13, 76),
+                          ("/proc/sys/kernel/hostname", -13, 76)])
+
     def test_raw_devices(self):
         d = self.script("""
 for name, mode, major, minor in (("disk", 0o60600, 250, 77), ("mem", 0o20600, 1, 1), ("null", 0o20600, 1, 3)):

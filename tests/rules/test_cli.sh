@@ -46,7 +46,7 @@ YAML
 check "Falco's usual macros" 0 "1 rule: 1 loaded" "$w" rules check "$dir/local.yaml"
 check "a broken file" 1 "bad.yaml:5:28: " "$w" rules check "$dir/bad.yaml"
 check "the default packs" 0 "Namespace changed from inside a sandbox" "$w" rules list
-check "explained" 0 "killed before the call returns to the program (setns)" "$w" rules explain "$dir/good.yaml"
+check "explained" 0 "killed before its call returns (setns)" "$w" rules explain "$dir/good.yaml"
 check "fixtures that hold" 0 "2 events, 2 as expected, 0 not" "$w" rules test "$dir/good.yaml" "$dir/good.events"
 check "fixtures that do not" 1 "bad.events:2: rule 'Setns' should fire" "$w" rules test "$dir/good.yaml" "$dir/bad.events"
 check "packs on their fixtures" 0 ", 0 not" "$w" rules test tests/rules/packs/*.events

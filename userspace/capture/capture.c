@@ -168,7 +168,8 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(err, ENOMEM, "probes: out of memory");
-	c->epoll_fd = c->hooks.multi[0] = c->hooks.multi[1] = -1;
+	c->epoll_fd = -1;
+	memset(c->hooks.multi, 0xff, sizeof(c->hooks.multi)); /* -1 */
 	r = order_init(&c->order);
 	if (r < 0)
 		return err_set(err, r, "probes: out of memory");
@@ -188,6 +189,7 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 	if (r < 0)
 		return r;
 	hooks_families(&c->hooks, c);
+	c->missed_before = missed_count(c);
 	free(c->watchlist); /* the kernel has it */
 	c->watchlist = NULL;
 	slim(c);

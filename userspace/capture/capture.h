@@ -28,7 +28,8 @@ struct capture_family_state {
 	char hook[256];	  /* what serves it on this host */
 	const char *tier; /* "full", "portable"; "common": the same in both */
 	bool ok;
-	char detail[160]; /* why it is not there, or not of the full tier; or what the self-test missed */
+	char detail
+		[160]; /* why it is not there, or not of the full tier; or what the self-test missed */
 };
 
 enum capture_seen {
@@ -61,7 +62,7 @@ struct capture_options {
 	bool enforce;	     /* capture_enforce_load will be called: more programs are loaded */
 	const struct watch_entry *watch; /* files whose reading is told, of all sandboxes */
 	size_t watch_n;			 /* at most WATCHLIST_MAX */
-	bool quiet_libbpf;   /* keep libbpf's own messages out of stderr */
+	bool quiet_libbpf;		 /* keep libbpf's own messages out of stderr */
 };
 
 /* Load and attach everything. Needs root; errors name what is missing and how to get it. Call
@@ -119,10 +120,16 @@ struct capture_gap {
 	uint64_t count;
 	uint64_t first_ts, last_ts; /* CLOCK_BOOTTIME ns */
 	bool rate;		    /* cut to the sandbox's rate; else there was no room */
+	bool missed; /* hooks that the kernel did not run: of whom, and whether it would have been told, is
+		      * not known */
 };
 
 /* New losses since the last call. Needs no privilege (counters are mapped). */
 size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max);
+
+/* Root only: look for runs of hooks that the kernel left out. The next capture_gaps tells them, in whatever
+ * process. */
+void capture_count_missed(struct capture *c);
 
 /* How often a producer of this sandbox was stopped or killed for a full ring. Needs no privilege. */
 uint32_t capture_pressed(const struct capture *c, uint32_t sandbox);

@@ -62,6 +62,15 @@ size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max)
 		c->drops_last[i] = rows[n - 1].last_ts;
 	}
 	if (n < max) {
+		uint64_t all = load(&c->counters->missed), now = clock_boot_ns();
+
+		if (all > c->missed_told)
+			rows[n++] = (struct capture_gap){ .count = all - c->missed_told,
+							  .last_ts = now,
+							  .missed = true };
+		c->missed_told = all;
+	}
+	if (n < max) {
 		uint64_t missing = unexplained(c), now = clock_boot_ns();
 
 		if (missing)

@@ -6,7 +6,7 @@
  * prefix, then the smallest range of ports, then the stricter verdict; so ENFORCE_PASS makes an
  * exception in a wider entry. Between sorts the strictest answer counts.
  *
- * What an entry can do depends on the tier, capture_enforce_means() tells. In the portable one
+ * What an entry can do depends on the tier, the family "prevent" tells (capture_families). In the portable one
  * ENFORCE_DENY works for net.connect and net.send, for raw sockets (escape socket_family), device nodes
  * (device, mknod) and sysctls (kernel_file); ENFORCE_KILL for all, before the call returns. In the full
  * one (family "prevent") it works for files by path, kind and executable, and for exec, too. */

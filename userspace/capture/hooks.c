@@ -249,6 +249,19 @@ static const struct {
 	{ PROG(prevent_exec), "security_bprm_check" },
 };
 
+/* Who says what a name led to: programs that are there anyway, else one on all hooks together. */
+static enum names_mode choose_names(const struct hooks *h, const struct warder *skel)
+{
+	enum way w = way_of(h, skel, &handlers[1]); /* sys_file */
+
+	/* Without kprobe.multi (6.1) there is nobody: seen not to note anything there. */
+	if (w != WAY_MULTI || !h->may[WAY_MULTI])
+		return NAMES_NOBODY;
+	if (h->may_prevent && skel->rodata->enforce_mode != ENFORCE_MODE_OFF)
+		return NAMES_PREVENT;
+	return refusal_at(h, skel, PROG(on_name)) ? NAMES_NOBODY : NAMES_MULTI;
+}
+
 static void choose_prevention(struct hooks *h, struct warder *skel)
 {
 	bool wanted = skel->rodata->enforce_mode != ENFORCE_MODE_OFF;
@@ -311,6 +324,8 @@ void hooks_choose(struct hooks *h, struct warder *skel)
 	want(skel, PROG(on_first_run),
 	     (is_used(h, skel, WAY_MULTI) || is_used(h, skel, WAY_FEXIT)) &&
 		     ktypes_func(h->types, "schedule_tail") >= 0);
+	skel->rodata->names_mode = choose_names(h, skel);
+	want(skel, PROG(on_name), skel->rodata->names_mode == NAMES_MULTI);
 	choose_prevention(h, skel);
 	for (size_t i = 0; i < h->refused_n; i++)
 		bpf_program__set_autoload(
@@ -460,6 +475,14 @@ int hooks_attach(struct hooks *h, struct warder *skel, struct err *err)
 			return -EAGAIN;
 		}
 	}
+	if (skel->rodata->names_mode == NAMES_MULTI) {
+		struct err why = { 0 };
+
+		if (ways_attach_names(h, bpf_program__fd(skel->progs.on_name), &why) < 0) {
+			hooks_refuse(h, skel, "on_name", err_text(&why));
+			return -EAGAIN;
+		}
+	}
 	if (full && !all_fire(h, skel))
 		return -EAGAIN;
 	return 0;
@@ -507,6 +530,13 @@ static void family_slots(const struct hooks *h, const struct warder *skel, const
 	*ret_worst = worst;
 }
 
+/* Of the family of files. */
+static const char *const names_text[] = {
+	[NAMES_NOBODY] = "",
+	[NAMES_MULTI] = ", kprobe.multi/security_path_*",
+	[NAMES_PREVENT] = ", fmod_ret/security_path_*",
+};
+
 void hooks_families(const struct hooks *h, struct capture *c)
 {
 	const struct warder *skel = c->skel;
@@ -546,7 +576,8 @@ void hooks_families(const struct hooks *h, struct capture *c)
 			 way < WAY_TRACEPOINT && bpf_program__fd(skel->progs.on_seccomp) >= 0
 				 ? ", fexit/__secure_computing"
 				 : "",
-			 way != WAY_NONE && *f->hook ? ", " : "", f->hook);
+			 way != WAY_NONE && *f->hook ? ", " : "",
+			 f->slots[0] == 1 ? names_text[skel->rodata->names_mode] : f->hook);
 		c->families_n++;
 	}
 	prevention_family(h, skel, c);

@@ -34,6 +34,9 @@ struct refused {
 	char why[HOOK_TEXT_MAX];
 };
 
+/* Links on many functions: ends of calls that return at once, of calls that may block; names. */
+enum { MULTI_CALLS, MULTI_BLOCKING, MULTI_NAMES, MULTI_COUNT };
+
 struct hooks {
 	struct ktypes *types;
 	bool may[WAY_COUNT];		    /* not excluded by the operator, not found wanting */
@@ -46,7 +49,7 @@ struct hooks {
 	size_t links_n;
 	struct bpf_link *slow[HOOK_LINKS_MAX]; /* trampolines */
 	size_t slow_n;
-	int multi[2]; /* kretprobe.multi: what returns at once, what may block */
+	int multi[MULTI_COUNT];
 };
 
 /* WARDER_TIER: auto (or unset), portable, full, full-multi, full-fexit. Anything but auto is not fallen
@@ -74,6 +77,8 @@ void hooks_done(struct hooks *h);
 /* What the kernel cannot do at all, without loading the real programs. */
 void ways_probe(struct hooks *h);
 int ways_attach_multi(struct hooks *h, int prog_fd, struct err *err);
+/* In front of acts on names (NAME_HOOKS). */
+int ways_attach_names(struct hooks *h, int prog_fd, struct err *err);
 /* Act so that each way that is attached fires. */
 void ways_trigger(void);
 

@@ -34,6 +34,8 @@ struct capture {
 	bool deep;		    /* capture_sleep was called */
 	size_t cpus;		    /* rows of counters->cpu in use */
 	uint64_t made, missing_told;
+	uint64_t missed_before, missed_counted,
+		missed_told; /* runs left out: at the start, written, told */
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
 	struct bpf_link *calls; /* of on_sys_exit: while a sandbox is watched */
 	struct watch *watches;
@@ -45,6 +47,11 @@ struct capture {
 	struct enforce_state *enforce;	    /* NULL until the first set */
 	struct watchlist_tables *watchlist; /* while it is being loaded */
 };
+
+/* ---- runs that were left out (missed.c) ---- */
+
+/* By all hooks since they were loaded. */
+uint64_t missed_count(const struct capture *c);
 
 /* ---- libbpf's messages (log.c) ---- */
 

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "userspace/base/auto.h"
+#include "bpf/abi/maps.h"
 #include "userspace/capture/hooks.h"
 #include "userspace/capture/ktypes.h"
 
@@ -176,8 +177,8 @@ int ways_attach_multi(struct hooks *h, int prog_fd, struct err *err)
 
 	if (!s)
 		return err_set(err, ENOMEM, "kretprobe.multi: out of memory");
-	for (size_t i = 0; i < ARRAY_SIZE(h->multi); i++) {
-		collect(h, s, i == 1);
+	for (size_t i = MULTI_CALLS; i <= MULTI_BLOCKING; i++) {
+		collect(h, s, i == MULTI_BLOCKING);
 		opts.kprobe_multi.syms = s->p;
 		opts.kprobe_multi.cnt = s->n;
 		opts.kprobe_multi.flags = BPF_F_KPROBE_MULTI_RETURN;
@@ -185,6 +186,32 @@ int ways_attach_multi(struct hooks *h, int prog_fd, struct err *err)
 		if (h->multi[i] < 0)
 			return err_set(err, errno, "kretprobe.multi on %u functions: %m", s->n);
 	}
+	return 0;
+}
+
+int ways_attach_names(struct hooks *h, int prog_fd, struct err *err)
+{
+	static const char *const all[NAME_HOOK_COUNT] = {
+#define NAME_HOOK_SYM(name, hook) [NAME_HOOK_##name] = "security_path_" #hook,
+		NAME_HOOKS(NAME_HOOK_SYM)
+	};
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
+	const char *syms[NAME_HOOK_COUNT];
+	__u64 cookies[NAME_HOOK_COUNT];
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < NAME_HOOK_COUNT; i++) {
+		if (!has_func(h, all[i]))
+			continue;
+		syms[n] = all[i];
+		cookies[n++] = i;
+	}
+	opts.kprobe_multi.syms = syms;
+	opts.kprobe_multi.cookies = cookies;
+	opts.kprobe_multi.cnt = n;
+	h->multi[MULTI_NAMES] = bpf_link_create(prog_fd, 0, BPF_TRACE_KPROBE_MULTI, &opts);
+	if (h->multi[MULTI_NAMES] < 0)
+		return err_set(err, errno, "kprobe.multi on %u hooks: %m", n);
 	return 0;
 }
 

@@ -350,7 +350,11 @@ static void gap_of(struct pipeline *p, struct session *s, const struct capture_g
 	struct event *ev;
 
 	arena_reset(&p->arena);
-	ev = session_gap(s, &p->arena, k ? k->name : "any", g->rate ? "rate" : "ring_full", &lost);
+	ev = session_gap(s, &p->arena, k ? k->name : "any",
+			 g->missed ? "hook_missed"
+			 : g->rate ? "rate"
+				   : "ring_full",
+			 &lost);
 	if (ev)
 		judge(p, s, ev);
 	else

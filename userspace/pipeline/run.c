@@ -669,8 +669,6 @@ static void hear_engine(struct run *run)
 	while (engine_next(run->engine_fd, &msg)) {
 		if (msg.type == ENGINE_RESUME) {
 			capture_resume(run->capture);
-		} else if (msg.type == ENGINE_RELOAD) {
-			reloader_ask(&run->reloader, "operator");
 		} else if (msg.type == ENGINE_STOPPED) {
 			say_stopped(run, &msg);
 		} else if (msg.type == ENGINE_RULES_DONE) {
@@ -801,6 +799,7 @@ static void wait_for_end(struct run *run)
 		for (int i = 0; i < LIMITS_FDS; i++)
 			changed |= fds[OTHER_FDS + i].revents != 0;
 		if (changed || limits_timeout(&run->limits) == 0) {
+			capture_count_missed(run->capture);
 			limits_look(&run->limits, tell_limit, run);
 			look = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
 		}
@@ -895,6 +894,7 @@ static int launch_and_wait(struct run *run, struct err *err)
 	r = capture_kill_left(run->capture, sandbox_cgroup_fd(run->sandbox));
 	if (r > 0)
 		log_warn("killed what had left the sandbox's control group");
+	capture_count_missed(run->capture);
 	run->result->ended_ns = clock_real_ns();
 	sandbox_result(run->sandbox, &sr);
 	if (start == 0) {

@@ -75,6 +75,24 @@ static void a_lost_piece_of_argv_is_a_lost_exec(void **state)
 	assert_int_equal(g[0].kind, WIRE_EXEC);
 }
 
+static void runs_left_out_are_a_gap_of_nobody_known(void **state)
+{
+	struct capture_gap g[2];
+
+	(void)state;
+	shared.missed = 3;
+	assert_int_equal(capture_gaps(&c, g, 2), 1);
+	assert_int_equal(g[0].sandbox, 0);
+	assert_int_equal(g[0].kind, 0);
+	assert_int_equal(g[0].count, 3);
+	assert_true(g[0].missed);
+	assert_int_equal(capture_gaps(&c, g, 2), 0);
+	shared.missed = 5;
+	assert_int_equal(capture_gaps(&c, g, 0), 0); /* no room: kept for later */
+	assert_int_equal(capture_gaps(&c, g, 2), 1);
+	assert_int_equal(g[0].count, 2);
+}
+
 static void more_losses_than_rows(void **state)
 {
 	struct capture_gap g[1];
@@ -150,9 +168,13 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup(fn, setup)
 	const struct CMUnitTest tests[] = {
-		T(each_loss_is_told_once),	    T(a_lost_piece_of_argv_is_a_lost_exec),
-		T(more_losses_than_rows),	    T(numbers_that_never_came),
-		T(waiting_records_are_not_missing), T(failures_are_summed),
+		T(each_loss_is_told_once),
+		T(a_lost_piece_of_argv_is_a_lost_exec),
+		T(more_losses_than_rows),
+		T(numbers_that_never_came),
+		T(waiting_records_are_not_missing),
+		T(failures_are_summed),
+		T(runs_left_out_are_a_gap_of_nobody_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,8 +269,8 @@ static void a_loss_becomes_a_gap_event(void **state)
 					    "\"first\":\"",
 					    "\"last\":\"",
 					    NULL };
-	const struct capture_gap gap = { 1, WIRE_FILE_OPEN, 42, 1000, 2000, false };
-	const struct capture_gap anybody = { 0, 0, 1, 1000, 2000, false };
+	const struct capture_gap gap = { 1, WIRE_FILE_OPEN, 42, 1000, 2000, false, false };
+	const struct capture_gap anybody = { 0, 0, 1, 1000, 2000, false, true };
 	struct fixture *f = *state;
 	struct session_stats st;
 	char *text;
@@ -298,8 +298,8 @@ static void a_loss_is_judged(void **state)
 					    "\"kind\":\"action\"",
 					    "\"type\":\"kill\"",
 					    NULL };
-	const struct capture_gap other = { 1, WIRE_EXEC, 42, 1000, 2000, false };
-	const struct capture_gap gap = { 1, WIRE_ESCAPE, 7, 1000, 2000, false };
+	const struct capture_gap other = { 1, WIRE_EXEC, 42, 1000, 2000, false, false };
+	const struct capture_gap gap = { 1, WIRE_ESCAPE, 7, 1000, 2000, false, false };
 	struct fixture *f = *state;
 	struct session_stats st;
 	char *text;
