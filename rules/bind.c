@@ -313,8 +313,8 @@ static struct pred *bind_kids(struct binder *b, const struct expr *e)
 	struct pred *p = pred_new(b->rs, type, e->n);
 	bool ok = p != NULL;
 
-	for (size_t i = 0; i < e->n && !b->rs->oom && b->rs->diags < RULE_DIAGS_MAX; i++) {
-		struct pred *kid = bind(b, e->kid[i]);
+	for (size_t i = 0; i < e->n && !b->rs->oom; i++) {
+		struct pred *kid = b->rs->errors < RULE_DIAGS_MAX ? bind(b, e->kid[i]) : NULL;
 
 		/* Go on after an error: the next one is as interesting. */
 		if (!kid)

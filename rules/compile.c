@@ -307,7 +307,7 @@ static void report(struct ruleset *rs, struct rule *r)
 	}
 	if (!(r->kinds & (r->kinds - 1)) || r->info.state == RULE_DEGRADED)
 		return;
-	if (__builtin_popcountll(r->kinds) > 20)
+	if (!r->any_kind && __builtin_popcountll(r->kinds) > 20)
 		rule_warn(rs, ynode_pos(r->node),
 			  "rule '%s' names no event kind: it is checked on every event",
 			  r->info.name);

@@ -16,8 +16,9 @@ static void say(struct ruleset *rs, struct pos at, bool warning, const char *fmt
 {
 	struct rule_diag d = { .line = at.line, .col = at.col, .warning = warning };
 
-	if (rs->diags++ >= RULE_DIAGS_MAX) {
-		rs->errors += !warning;
+	/* Each kind has its own end: however many warnings there were, an error is told. */
+	if ((warning ? rs->warnings : rs->errors) >= RULE_DIAGS_MAX) {
+		*(warning ? &rs->warnings : &rs->errors) += 1;
 		return;
 	}
 	snprintf(d.file, sizeof(d.file), "%s", at.src ? at.src->name : "(rules)");

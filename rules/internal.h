@@ -35,9 +35,9 @@
 #define RULE_PROGS_MAX	    (RULE_RULES_MAX * 2) /* conditions and steps of one kind */
 #define RULE_KINDS_MAX	    64
 #define RULE_SCRATCH	    ((size_t)512 << 10) /* bytes for computed values of one event */
-#define RULE_DIAGS_MAX	    1000
-#define RULE_REGEX_MATCH    100000	       /* PCRE2 match limit: steps before giving up */
-#define RULE_REGEX_SUBJECT  ((size_t)64 << 10) /* bytes of a value that a regex looks at */
+#define RULE_DIAGS_MAX	    1000		/* errors, and as many warnings; more are counted */
+#define RULE_REGEX_MATCH    100000		/* PCRE2 match limit: steps before giving up */
+#define RULE_REGEX_SUBJECT  ((size_t)64 << 10)	/* bytes of a value that a regex looks at */
 
 struct ynode;
 
@@ -182,6 +182,7 @@ struct expr *expr_parse(struct ruleset *rs, const struct text *t);
 /* A field alone, transformers and argument included. False after an error, which was reported. */
 bool field_parse(struct ruleset *rs, const struct text *t, struct lhs *ret);
 const char *op_name(enum rule_op op);
+const char *transformer_name(enum transformer t);
 
 /* ---- fields (field.c, field_get*.c) ---- */
 
@@ -355,6 +356,7 @@ struct rule {
 	struct str source;
 	const struct ynode *action_node;
 	bool enabled, skip_unknown, falco, failed, has_for;
+	bool any_kind; /* warn_evttypes: false, it is meant for all events */
 	uint32_t terms;
 	uint32_t visible;
 	struct pred *pred;
@@ -404,7 +406,7 @@ struct ruleset {
 	rule_diag_fn fn;
 	void *fn_arg;
 	struct err first;
-	unsigned errors, warnings, diags;
+	unsigned errors, warnings;
 	bool compiled, oom;
 	unsigned actions; /* that the caller can do */
 	bool has_state;

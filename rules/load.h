@@ -38,6 +38,8 @@ bool item_mode(const struct item *it, const char *key, enum key_mode *ret);
 bool item_changes(const struct item *it);
 
 void load_rule(struct ruleset *rs, const struct ynode *node);
+/* The keys that a rule can have, by number; NULL behind the last one. */
+const char *load_rule_key(size_t i);
 /* exception.c: entries of an `exceptions` key; a name seen before gets more values. */
 void exceptions_add(struct ruleset *rs, struct rule *r, const struct ynode *n);
 

@@ -63,15 +63,21 @@ static const struct key_def keys[] = {
 	[K_FOR] = { "for", false, true },
 };
 
+const char *load_rule_key(size_t i)
+{
+	return i < K_COUNT ? keys[i].name : NULL;
+}
+
 /* Ours and planned. Ignoring one of them would make a rule fire where its author said it should not. */
 static const char *const not_yet[] = { "budget", "baseline" };
 
-static void set_text(struct ruleset *rs, const struct ynode *n, enum key_mode mode, struct text *t)
+static void set_text(struct ruleset *rs, const struct ynode *n, const char *key, enum key_mode mode,
+		     struct text *t)
 {
 	struct text more;
 	struct str s;
 
-	if (!load_scalar(rs, n, "text", &s) || text_from_node(rs, n, &more) < 0)
+	if (!load_scalar(rs, n, key, &s) || text_from_node(rs, n, &more) < 0)
 		return;
 	if (mode == KEY_APPEND)
 		text_append(rs, t, &more);
@@ -254,15 +260,15 @@ static void set_exceptions(struct ruleset *rs, struct rule *r, const struct ynod
 static void set_key(struct ruleset *rs, struct rule *r, int key, const struct ynode *n,
 		    enum key_mode mode)
 {
-	bool unused;
+	bool flag;
 	struct str s;
 
 	switch (key) {
 	case K_CONDITION:
-		set_text(rs, n, mode, &r->cond);
+		set_text(rs, n, "condition", mode, &r->cond);
 		return;
 	case K_OUTPUT:
-		set_text(rs, n, mode, &r->out);
+		set_text(rs, n, "output", mode, &r->out);
 		return;
 	case K_DESC:
 		set_desc(rs, r, n, mode);
@@ -286,8 +292,11 @@ static void set_key(struct ruleset *rs, struct rule *r, int key, const struct yn
 		load_bool(rs, n, keys[key].name, &r->skip_unknown);
 		return;
 	case K_WARN:
+		if (load_bool(rs, n, keys[key].name, &flag))
+			r->any_kind = !flag;
+		return;
 	case K_CAPTURE:
-		load_bool(rs, n, keys[key].name, &unused);
+		load_bool(rs, n, keys[key].name, &flag);
 		return;
 	case K_CAPTURE_DURATION:
 		load_scalar(rs, n, keys[key].name, &s);

@@ -55,6 +55,11 @@ const char *op_name(enum rule_op op)
 	return (size_t)op < OP_COUNT ? op_names[op] : "?";
 }
 
+const char *transformer_name(enum transformer t)
+{
+	return (size_t)t < TR_COUNT ? tr_names[t] : "?";
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\b';

@@ -67,31 +67,82 @@ static int find_lines(struct ruleset *rs, struct source *src)
 	return 0;
 }
 
+/* What stands at the mark, whose column counts characters; "" at the end. */
+static const char *token_at(const struct reader *y, const yaml_mark_t *m, char out[48])
+{
+	struct str raw = y->src->raw;
+	size_t i = m->line < y->src->lines ? y->src->line[m->line] : raw.n, n = 0;
+
+	for (size_t col = 0; col < m->column && i < raw.n; col++)
+		for (i++; i < raw.n && ((unsigned char)raw.p[i] & 0xc0) == 0x80;)
+			i++;
+	while (i + n < raw.n && n < 32 && (unsigned char)raw.p[i + n] > ' ')
+		n++;
+	snprintf(out, 48, n ? ", found '%.*s'" : "%.*s", (int)n, raw.p ? raw.p + i : "");
+	return out;
+}
+
+/* libyaml's words, and what people usually did. */
+static const char *yaml_hint(const struct reader *y)
+{
+	const char *p = y->p.problem ? y->p.problem : "", *context = y->p.context;
+	size_t i = y->p.problem_mark.line < y->src->lines ? y->src->line[y->p.problem_mark.line]
+							  : y->src->raw.n;
+
+	while (i < y->src->raw.n && y->src->raw.p[i] == ' ')
+		i++;
+	if (i < y->src->raw.n && y->src->raw.p[i] == '\t')
+		return ": indent with blanks, not tabs";
+	if (context && strstr(context, "flow sequence"))
+		return ": a '[' before this has no ']', or a ',' is missing";
+	if (context && strstr(context, "flow mapping"))
+		return ": a '{' before this has no '}', or a ',' is missing";
+	if (context && strstr(context, "quoted scalar"))
+		return ": a quote before this has no end";
+	if (strstr(p, "mapping values are not allowed"))
+		return ": a value with ': ' in it needs quotes";
+	if (strstr(p, "cannot start any token"))
+		return ": a value that begins so needs quotes";
+	if (strstr(p, "did not find expected key") || strstr(p, "expected '-' indicator") ||
+	    strstr(p, "could not find expected ':'"))
+		return ": is the indentation right?";
+	return "";
+}
+
 static void parser_error(struct reader *y)
 {
 	const yaml_parser_t *p = &y->p;
 	struct pos at = mark_pos(y, &p->problem_mark);
+	char token[48];
 
 	switch (p->error) {
 	case YAML_MEMORY_ERROR:
 		y->rs->oom = true;
 		return;
 	case YAML_READER_ERROR: {
-		/* The reader knows only a byte offset. */
+		size_t off = MIN(p->problem_offset, y->src->raw.n);
+
+		/* The reader knows only a byte offset: of a broken sequence the byte that breaks it. */
+		if (strstr(p->problem, "trailing"))
+			do
+				off -= off > 0;
+			while (off && ((unsigned char)y->src->raw.p[off] & 0xc0) == 0x80);
 		at = (struct pos){ y->src, 1, 1 };
-		for (size_t i = 0; i < p->problem_offset && i < y->src->raw.n; i++) {
+		for (size_t i = 0; i < off; i++) {
 			at.col++;
 			if (y->src->raw.p[i] == '\n') {
 				at.line++;
 				at.col = 1;
 			}
 		}
-		rule_error(y->rs, at, "%s: the file must be UTF-8 text", p->problem);
+		rule_error(y->rs, at, "byte 0x%02x: %s: the file must be UTF-8 text",
+			   off < y->src->raw.n ? (unsigned char)y->src->raw.p[off] : 0, p->problem);
 		return;
 	}
 	default:
-		rule_error(y->rs, at, "YAML: %s%s%s", p->problem ? p->problem : "syntax error",
-			   p->context ? ", " : "", p->context ? p->context : "");
+		rule_error(y->rs, at, "YAML: %s%s%s%s%s", p->problem ? p->problem : "syntax error",
+			   p->context ? ", " : "", p->context ? p->context : "",
+			   token_at(y, &p->problem_mark, token), yaml_hint(y));
 	}
 }
 
