@@ -3,6 +3,7 @@
 #include "rules_test.h"
 
 #include <fcntl.h>
+#include "rules/explain.h"
 #include "userspace/base/fd.h"
 
 static bool is_library(size_t pack)
@@ -106,6 +107,42 @@ static void every_rule_fires_on_its_fixture_only(void **state)
 		}
 	}
 	assert_int_equal(missing, 0);
+	ruleset_free(rs);
+}
+
+/* On both tiers, of each rule: kinds, where it is decided, and what that guarantees. */
+static void every_rule_is_explained(void **state)
+{
+	struct ruleset *rs = load_packs();
+
+	(void)state;
+	for (int full = 0; full < 2; full++) {
+		struct explain_host host = { .means = push_means(full) };
+		const char *tier = full ? "\ntier: full\n" : "\ntier: portable\n";
+		struct push_plan *plan = NULL;
+
+		assert_int_equal(ruleset_push(&plan, rs, NULL, host.means, NULL), 0);
+		host.plan = plan;
+		for (size_t i = 0; i < ruleset_count(rs); i++) {
+			const struct rule_info *r = ruleset_get(rs, i);
+			const char *const says[] = { "kinds: ", "cost: rank ", tier, "\nwhere: ",
+						     r->action == RULE_ACT_ALERT
+							     ? "\nguarantee: an alert"
+							     : "\nguarantee: " };
+			auto_buf struct buf out = { 0 };
+
+			buf_init(&out, 0);
+			assert_int_equal(rule_explain(r, &host, &out), 0);
+			buf_addc(&out, 0);
+			for (size_t k = 0; k < ARRAY_SIZE(says); k++)
+				if (!strstr(out.p, says[k]))
+					fail_msg("%s: should say '%s':\n%s", r->name, says[k],
+						 out.p);
+			if (strstr(out.p, "never fire") || strstr(out.p, "guarantee: none"))
+				fail_msg("%s:\n%s", r->name, out.p);
+		}
+		push_plan_free(plan);
+	}
 	ruleset_free(rs);
 }
 
@@ -322,6 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packs_are_built_in),
 		cmocka_unit_test(every_rule_fires_on_its_fixture_only),
+		cmocka_unit_test(every_rule_is_explained),
 		cmocka_unit_test(library_names_can_be_used),
 		cmocka_unit_test(own_names_replace_those_of_the_library),
 		cmocka_unit_test(kernel_kills_what_is_proven),
