@@ -318,7 +318,7 @@ deps: ## as root: install what building and testing needs, by apt (Debian 12, 13
 	$(Q)sh .ci/deps
 
 .PHONY: install
-install: all ## install the binary (and man pages, units) under DESTDIR and PREFIX
+install: all ## install the binary under DESTDIR and PREFIX
 	$(Q)install -D -m 0755 $(BUILD)/warder $(DESTDIR)$(PREFIX)/bin/warder
 	$(Q)for page in $(wildcard userspace/man/*.[1-8]); do \
 		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done

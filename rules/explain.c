@@ -272,7 +272,7 @@ int rule_explain(const struct rule_info *info, const struct explain_host *h, str
 	put_fields(out, r);
 	put_state(out, r);
 	put_for(out, r);
-	if (r->info.throttle_ns)
+	if (r->info.throttle_ns && r->info.action == RULE_ACT_ALERT)
 		buf_printf(out, "throttle: an alert in %.3g s at most\n",
 			   (double)r->info.throttle_ns / 1e9);
 	buf_printf(out, "language: %s\n", r->falco ? "Falco" : "Warder");

@@ -39,6 +39,7 @@ static const struct ecs_kind KINDS[] = {
 	{ WIRE_DNS_ANSWER, "[\"network\"]", "[\"protocol\",\"info\"]", "\"dns-answer\"", NULL },
 	{ WIRE_ESCAPE, "[\"intrusion_detection\",\"process\"]", "[\"info\"]", "\"escape-signal\"", "\"alert\"" },
 	{ WIRE_PACKAGE_INSTALL, "[\"package\"]", "[\"installation\"]", "\"package-install\"", NULL },
+	{ WIRE_USAGE, "[\"host\"]", "[\"info\"]", "\"usage\"", NULL },
 	{ WIRE_SESSION_START, "[\"session\"]", "[\"start\"]", "\"session-start\"", NULL },
 	{ WIRE_SESSION_STOP, "[\"session\"]", "[\"end\"]", "\"session-stop\"", NULL },
 	{ WIRE_SESSION_PAUSE, "[\"session\"]", "[\"info\"]", "\"session-pause\"", NULL },

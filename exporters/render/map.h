@@ -87,6 +87,7 @@
 	X(SIGNAL_NAME, "status_detail", V11, TYPE, NONE, TYPE, NONE, "signal")                     \
 	X(SIGNAL_TARGET, "process.pid", V11, TYPE, NONE, TYPE, "dpid", "targetPid")                \
 	X(SIGNAL_COMM, "process.name", V11, TYPE, NONE, TYPE, "dproc", NONE)                        \
+	X(BASELINE_NEW, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
 	X(PACKAGE_MANAGER, NONE, V11, TYPE, "package.type", TYPE, NONE, NONE)                      \
 	X(PACKAGE_NAME, NONE, V11, TYPE, "package.name", TYPE, NONE, NONE)                         \
 	X(PACKAGE_VERSION, NONE, V11, TYPE, "package.version", TYPE, NONE, NONE)                   \
@@ -160,6 +161,12 @@
 	X(LIMIT_COUNT, "count", V11, TYPE, NONE, TYPE, "cnt", NONE)                                 \
 	X(LIMIT_EFFECT, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
 	X(LIMIT_TARGET, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
+	X(USAGE_PERIOD, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
+	X(USAGE_CPU, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
+	X(USAGE_MEM, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
+	X(USAGE_MEM_GROWTH, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                              \
+	X(USAGE_NET, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
+	X(USAGE_PIDS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
 	X(OOM_TOTAL_VM, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
 	X(OOM_ANON, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \
 	X(OOM_FILE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \

@@ -448,6 +448,7 @@ static const char *process_name_path(const struct event *ev)
 	case WIRE_EXIT:
 	case WIRE_OOM:
 	case WIRE_LIMIT:
+	case WIRE_USAGE:
 	case WIRE_ACTION:
 		return "process.name";
 	case WIRE_ESCAPE:

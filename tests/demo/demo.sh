@@ -69,7 +69,7 @@ show() {
 		+ (if .net.dst.name then " (\(.net.dst.name))" else "" end) + " " + (.outcome // "")
 	elif .kind == "dns.query" then "\(.dns.name) \(.dns.type)?"
 	elif .kind == "dns.answer" then "\(.dns.name) = " + ([.dns.answers[]?.data] | join(", "))
-	elif .kind == "escape" then "ESCAPE ATTEMPT \(.escape.type) by \(.proc.comm // "?"): \(.outcome)" + (if .escape.killed then ", killed before the call returned" else "" end)
+	elif .kind == "escape" then "ESCAPE ATTEMPT \(.escape.type) by \(.proc.comm // "?")" + (if .outcome then ": \(.outcome)" else "" end) + (if .escape.killed then ", killed before the call returned" else "" end)
 	elif .kind == "rule.alert" then "ALERT [\(.rule.priority)] \(.rule.name)"
 	elif .kind == "action" then "\(.action.type | ascii_upcase) \(.action.scope // "") by rule \"\(.rule.name)\", \(.action.latency_ns / 1000 | floor) us after the event"
 	elif .kind == "session.stop" then "reason: \(.run.reason)"

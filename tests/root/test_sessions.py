@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import subprocess
 import unittest
 
 from warder import *
@@ -100,7 +101,7 @@ class Sessions(TestCase):
         path = os.path.join(self.env["WARDER_STATE"], "host.log")
         with open(path) as f:
             lines = f.readlines()
-        for bad in (lines[1:], lines[::-1], [lines[0].replace("exit", "none"), lines[1]]):
+        for bad in (lines[1:], lines[::-1], [lines[0].replace("start", "stops"), lines[1]]):
             with open(path, "w") as f:
                 f.writelines(bad)
             self.assertIn("altered: line", self.words("verify", "--host-log", code=1))
@@ -144,6 +145,26 @@ class Sessions(TestCase):
         self.assertIn(b"not approved", done.err)
         self.words("review", a, "--verdict", "rejected")
         self.assertEqual(len(self.log(kind="review")), 2)
+
+    def test_killed_before_its_end_was_told(self):
+        result = self.path("r.json")
+        proc = subprocess.Popen([WARDER, "run", "--quiet", "--result", result, "--", "sleep", "60"], env=self.env,
+                                stdin=subprocess.DEVNULL)
+        self.addCleanup(proc.wait)
+        wait_for("a start", lambda: os.path.exists(os.path.join(self.env["WARDER_STATE"], "host.log"))
+                 and self.log(kind="start"))
+        session = self.log(kind="start")[0]["session"]
+        self.words("keys", "init")
+        done = self.warder("review", session, "--verdict", "approved")
+        self.assertCode(done, 2)
+        proc.kill()
+        proc.wait()
+        wait_for("the seal", lambda: self.warder("verify", session).code == 0)
+        told = json.loads(self.words("verify", "--host-log", "--json"))
+        self.assertEqual((told["sessions"], told["unended"], told["missing"]), (1, 1, 0))
+        self.assertIn("its end is not", self.words("evidence", session, code=1))
+        shutil.rmtree(self.bundle(session))
+        self.assertIn(session, self.words("verify", "--host-log", code=1))
 
     def test_hold_and_prune(self):
         a, b, c = self.ran("true"), self.ran("true"), self.ran("true")

@@ -31,9 +31,9 @@ static const struct option_def OPTIONS[] = {
 
 static const char PURPOSE[] =
 	"Sign a verdict on a session into the host log: who, when, about exactly which record. The record is\n"
-	"verified first, what that said becomes part of the entry, and one that was altered is not approved.\n"
+	"verified first, what that said becomes part of the entry, and one that is altered or not sealed is not approved.\n"
 	"See them with `warder sessions log`.\n\n"
-	"Exit code: 0 signed; 1 the record was altered, not approved; 125 error.";
+	"Exit code: 0 signed; not approved, since the record is 1 altered, 2 not sealed; 125 error.";
 
 static int check_args(const struct review_args *a, struct err *err)
 {
@@ -112,10 +112,12 @@ int cmd_review(int argc, char **argv)
 		return cli_fail(&err);
 	if (id[0] && strcmp(rep.session, id) != 0)
 		rep.state = VERIFY_ALTERED;
-	if (rep.state == VERIFY_ALTERED && !strcmp(args.verdict, "approved")) {
+	/* What is not sealed can still grow: the approval would be of something else. */
+	if ((rep.state == VERIFY_ALTERED || rep.state == VERIFY_OPEN) &&
+	    !strcmp(args.verdict, "approved")) {
 		err_set(&err, EBADMSG, "not approved: %s", rep.text);
 		cli_fail(&err);
-		return VERIFY_ALTERED;
+		return rep.state;
 	}
 	if (sign(&args, rep.session, &rep, &err) < 0)
 		return cli_fail(&err);

@@ -516,6 +516,10 @@ static void print_troubles(const struct run_result *res)
 {
 	const struct engine_result *e = &res->engine;
 
+	for (size_t i = 0; i < res->degraded_n; i++)
+		if (!strncmp(res->degraded[i], "probe.", 6))
+			log_warn("the record lacks what '%s' sees: warder doctor tells why",
+				 res->degraded[i]);
 	if (e->sinks_behind)
 		log_warn("%u of %u sinks have not taken everything; the record keeps it, "
 			 "`warder export %s SINK` sends the rest: %s",

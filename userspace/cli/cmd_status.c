@@ -183,6 +183,16 @@ static bool is_warder(pid_t pid)
 	       its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
 }
 
+/* Of an ended warder the pid is somebody else's, or nobody's. */
+static bool is_running(const struct parts *p)
+{
+	struct str v;
+	uint64_t pid;
+
+	return scan_find(part_of(p, "run"), "pid", &v) && scan_u64(v, &pid) && pid > 1 &&
+	       pid <= INT_MAX && is_warder((pid_t)pid);
+}
+
 static bool usage_of(const struct parts *p, struct capture_usage *ret)
 {
 	struct str v;
@@ -293,8 +303,9 @@ static void print_session(const char *session, const struct parts *p,
 	struct scan s = scan_of(sinks);
 	char name[128], pid[24], degraded[512], rule[128], id[32];
 
-	printf("%s  %s  pid %s\n", session, member(run, "name", name, sizeof(name)),
-	       member(run, "pid", pid, sizeof(pid)));
+	printf("%s  %s  pid %s%s\n", session, member(run, "name", name, sizeof(name)),
+	       member(run, "pid", pid, sizeof(pid)),
+	       is_running(p) ? "" : " is gone: its sandbox was killed, the next run cleans up");
 	member(run, "degraded", degraded, sizeof(degraded));
 	if (*degraded && strcmp(degraded, "[]"))
 		printf("  degraded %s\n", degraded);
@@ -305,7 +316,8 @@ static void print_session(const char *session, const struct parts *p,
 	s = scan_of(part_of(p, "questions"));
 	while (scan_element(&s, &sink))
 		printf("  STOPPED by rule '%s': warder approve %s, or deny\n",
-		       member(sink, "rule", rule, sizeof(rule)), member(sink, "id", id, sizeof(id)));
+		       member(sink, "rule", rule, sizeof(rule)),
+		       member(sink, "id", id, sizeof(id)));
 }
 
 static int show(int sessions, bool json)

@@ -133,6 +133,9 @@ static void print_text(const struct verify_report *rep, bool has_keys, const str
 		       : has_keys      ? "none of the keys you gave"
 				       : "compare it with the host's, or give --key",
 		       (unsigned long long)rep->checkpoints);
+	else if (rep->checkpoints)
+		printf("  signed    %llu checkpoints by %s are good; the one of the seal was not reached\n",
+		       (unsigned long long)rep->checkpoints, rep->host_key);
 	else
 		printf("  signed    no\n");
 	if (rep->witnessed)

@@ -122,10 +122,13 @@ static void prove_recorded(struct proof *p, const struct verify_report *rep, str
 	if (scan_find(sum, "by_kind", &kinds))
 		for (struct scan s = scan_of(kinds); scan_member(&s, &source, &clock);)
 			n++;
-	set(p,
-	    rep->records && sum.n ? PROOF_SHOWN
-	    : rep->records	  ? PROOF_PARTLY
-				  : PROOF_MISSING,
+	if (!sum.n) {
+		set(p, rep->records ? PROOF_PARTLY : PROOF_MISSING,
+		    "%llu events from the kernel; no seal states their kinds",
+		    (unsigned long long)rep->records);
+		return;
+	}
+	set(p, rep->records ? PROOF_SHOWN : PROOF_MISSING,
 	    "%llu events of %u kinds from the kernel, each with process, user, time, outcome and object",
 	    (unsigned long long)rep->records, n);
 }
@@ -174,6 +177,10 @@ static void prove_watched(struct proof *p, struct str sum)
 {
 	unsigned sets = length(sum, "rules");
 
+	if (!sum.n) {
+		set(p, PROOF_MISSING, "no seal states which rules judged it");
+		return;
+	}
 	set(p, sets ? PROOF_SHOWN : PROOF_MISSING,
 	    "judged by %u rule set%s (by hash in the record); %llu alerts, %llu actions", sets,
 	    sets == 1 ? "" : "s", (unsigned long long)number(sum, "alerts"),
@@ -184,7 +191,7 @@ static void prove_watched(struct proof *p, struct str sum)
 
 struct logged {
 	const char *id, *head;
-	bool ended, same, held;
+	bool began, ended, same, held;
 	uint64_t reviews, accesses;
 	char verdict[24], who[64], when[32];
 };
@@ -202,7 +209,9 @@ static int read_line(void *arg, const struct hostlog_line *l)
 	if (!str_eqz(l->session, x->id))
 		return 0;
 	same = str_eqz(text(l->data, "head"), x->head);
-	if (str_eqz(l->kind, "session")) {
+	if (str_eqz(l->kind, "start")) {
+		x->began = true;
+	} else if (str_eqz(l->kind, "session")) {
 		x->ended = true;
 		x->same = same;
 	} else if (str_eqz(l->kind, "access")) {
@@ -248,9 +257,13 @@ static int prove_by_log(struct proof proofs[PROOF_COUNT], struct logged *x,
 		    x->same ? "its end is in the chain of the host log (%llu entries)%s"
 			    : "the host log (%llu entries) tells of another end%s",
 		    (unsigned long long)rep.entries, x->held ? "; it is held" : "");
+	else if (x->began)
+		set(&proofs[PROOF_RETAINED], PROOF_PARTLY,
+		    "its beginning is in the chain of the host log, its end is not: it runs, or warder was "
+		    "killed");
 	else
 		set(&proofs[PROOF_RETAINED], PROOF_MISSING, "this host's log does not know it");
-	set(&proofs[PROOF_ACCESS], x->ended ? PROOF_SHOWN : PROOF_MISSING,
+	set(&proofs[PROOF_ACCESS], x->began || x->ended ? PROOF_SHOWN : PROOF_MISSING,
 	    "readable by root and the engine's user; read %llu time%s, by whom is in the host log",
 	    (unsigned long long)x->accesses, x->accesses == 1 ? "" : "s");
 	return 0;
@@ -276,6 +289,8 @@ int evidence_collect(struct proof ret[PROOF_COUNT], int bundle_fd, const char *i
 	if ((rep->state == VERIFY_OK || rep->state == VERIFY_GAPS) &&
 	    manifest_load(bundle_fd, &manifest) == 0)
 		scan_find((struct str){ manifest.p, manifest.n }, "summary", &sum);
+	if (!id[0])
+		logged.id = rep->session;
 	prove_recorded(&ret[PROOF_RECORDED], rep, sum);
 	prove_complete(&ret[PROOF_COMPLETE], rep, sum);
 	prove_intact(&ret[PROOF_INTACT], rep);

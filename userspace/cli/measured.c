@@ -92,11 +92,13 @@ static int try_once(const struct ruleset *rules, uint64_t *ret_ns, struct err *e
 	spec.argv = argv;
 	if (!mkdtemp(dir))
 		return err_set(err, errno, "'%s': %m", dir);
-	r = run_session(
-		&res,
-		&(struct run_options){
-			.spec = &spec, .rules = rules, .session_dir = dir, .sign = RUN_SIGN_NEVER },
-		err);
+	r = run_session(&res,
+			&(struct run_options){ .spec = &spec,
+					       .rules = rules,
+					       .session_dir = dir,
+					       .sign = RUN_SIGN_NEVER,
+					       .unlogged = true },
+			err);
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	if (r < 0)
 		return r;

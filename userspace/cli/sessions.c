@@ -24,6 +24,8 @@ int sessions_open_dir(int *ret_fd, struct err *err)
 	if (snprintf(path, sizeof(path), "%s/sessions", state_dir()) >= (int)sizeof(path))
 		return err_set(err, ENAMETOOLONG, "state directory: path too long");
 	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_fd < 0 && errno == ENOENT)
+		return err_set(err, ENOENT, "no session was recorded here yet (in '%s')", path);
 	return *ret_fd < 0 ? err_set(err, errno, "sessions in '%s': %m", path) : 0;
 }
 

@@ -41,8 +41,9 @@ static void print_json(const struct trail_check *c, int code, struct str faults)
 		uint64_t v;
 	} rows[] = { { "entries", c->log.entries }, { "signed", c->log.is_signed },
 		     { "sessions", c->sessions },   { "present", c->present },
-		     { "pruned", c->pruned },	    { "elsewhere", c->elsewhere },
-		     { "missing", c->missing },	    { "other", c->other } };
+		     { "unended", c->unended },	    { "pruned", c->pruned },
+		     { "elsewhere", c->elsewhere }, { "missing", c->missing },
+		     { "other", c->other } };
 	auto_buf struct buf out = { 0 };
 	struct json j;
 
@@ -83,11 +84,12 @@ int verify_host_log(const struct verify_options *opt, bool json, bool quiet)
 		print_json(&c, code, (struct str){ list.p, list.n });
 	} else if (!quiet) {
 		printf("host log  %s\n", c.log.text);
-		printf("sessions  %llu: %llu as they were sealed, %llu pruned, %llu elsewhere, %llu missing, "
+		printf("sessions  %llu: %llu as they were sealed, %llu without an end, %llu pruned, %llu elsewhere, %llu missing, "
 		       "%llu not as they were\n",
 		       (unsigned long long)c.sessions, (unsigned long long)c.present,
-		       (unsigned long long)c.pruned, (unsigned long long)c.elsewhere,
-		       (unsigned long long)c.missing, (unsigned long long)c.other);
+		       (unsigned long long)c.unended, (unsigned long long)c.pruned,
+		       (unsigned long long)c.elsewhere, (unsigned long long)c.missing,
+		       (unsigned long long)c.other);
 		printf("head      %s\n", c.log.head);
 	}
 	return cli_finish_output(code);

@@ -863,6 +863,23 @@ static void take_output(struct run *run)
 	facts->truncated = counts.cut;
 }
 
+/* The beginning and the end of each record are bound into the host's own chain: one that goes missing later is
+ * missed, also when nobody could tell of its end. */
+static void tell_host_log(const struct run *run, const char *reason)
+{
+	const struct run_result *res = run->result;
+	struct err err = { 0 };
+	int r;
+
+	if (run->opt->unlogged)
+		return;
+	r = reason ? trail_add_session(run->bundle_fd, res->session, res->bundle, reason, &err)
+		   : trail_add_start(res->session, res->bundle, &err);
+	if (r < 0 &&
+	    (r != -ENOENT || !run->opt->session_dir)) /* no state directory, none asked for */
+		log_warn("the session could not be written to the host log: %s", err_text(&err));
+}
+
 static int launch_and_wait(struct run *run, struct err *err)
 {
 	int stdio[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
@@ -883,6 +900,8 @@ static int launch_and_wait(struct run *run, struct err *err)
 	start = sandbox_start(run->sandbox, stdio, err);
 	if (start == 0 && run->relay)
 		start = relay_start(run->relay, err);
+	if (start == 0)
+		tell_host_log(run, NULL);
 	if (start == 0)
 		wait_for_end(run);
 	else
@@ -958,19 +977,6 @@ static void init_names(struct run *run)
 	engine_ids(&run->uid, &run->gid);
 }
 
-/* Each record's end is bound into the host's own chain: one that goes missing later is missed. */
-static void tell_host_log(const struct run *run)
-{
-	const struct run_result *res = run->result;
-	struct err err = { 0 };
-	int r = trail_add_session(run->bundle_fd, res->session, res->bundle,
-				  res->reason ? res->reason : "internal", &err);
-
-	if (r < 0 &&
-	    (r != -ENOENT || !run->opt->session_dir)) /* no state directory, none asked for */
-		log_warn("the session could not be written to the host log: %s", err_text(&err));
-}
-
 int run_session(struct run_result *ret, const struct run_options *opt, struct err *err)
 {
 	struct run run = {
@@ -1013,7 +1019,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		else if (start < 0 && ret->facts.internal)
 			*err = (struct err){ 0 };
 	}
-	tell_host_log(&run);
+	tell_host_log(&run, ret->reason ? ret->reason : "internal");
 	cleanup(&run);
 	return r;
 }

@@ -38,6 +38,20 @@ int trail_add(const char *kind, const char *session, struct str data, struct err
 	return hostlog_append(dirfd, &e, keys_fd, err);
 }
 
+int trail_add_start(const char *session, const char *path, struct err *err)
+{
+	auto_buf struct buf data = { 0 };
+	struct json j;
+
+	json_init(&j, &data);
+	json_object_begin(&j);
+	json_key(&j, "bundle");
+	json_strz(&j, path);
+	json_object_end(&j);
+	return data.failed ? err_set(err, ENOMEM, "%m")
+			   : trail_add("start", session, (struct str){ data.p, data.n }, err);
+}
+
 int trail_add_session(int bundle_fd, const char *session, const char *path, const char *reason,
 		      struct err *err)
 {

@@ -8,6 +8,8 @@
 
 /* <state>/host.log. `session` may be NULL, `data` empty or a JSON object. Needs root. -errno. */
 int trail_add(const char *kind, const char *session, struct str data, struct err *err);
+/* A session begins; its bundle lies at `path`. */
+int trail_add_start(const char *session, const char *path, struct err *err);
 /* A session has ended: what its bundle, open in `bundle_fd`, says of itself. `path`: where it lies. */
 int trail_add_session(int bundle_fd, const char *session, const char *path, const char *reason,
 		      struct err *err);

@@ -20,7 +20,7 @@
 struct ended {
 	char id[ULID_LEN + 1];
 	char head[HEX + 1];
-	bool pruned, elsewhere;
+	bool ended, pruned, elsewhere;
 };
 
 struct collect {
@@ -44,11 +44,25 @@ static struct str member(struct str data, const char *key)
 	return end ? (struct str){ p, (size_t)(end - p) } : (struct str){ 0 };
 }
 
+/* Ids grow with time, and entries come at the end: looked for from behind. */
+static struct ended *find(struct collect *c, struct str id)
+{
+	for (size_t i = c->n; i-- > 0;)
+		if (str_eqz(id, c->v[i].id))
+			return &c->v[i];
+	return NULL;
+}
+
 static int add(struct collect *c, const struct hostlog_line *l)
 {
 	struct str head = member(l->data, "head"), bundle = member(l->data, "bundle");
-	struct ended *e;
+	struct ended *e = find(c, l->session);
 
+	if (e && head.n == HEX) { /* its start was told before */
+		memcpy(e->head, head.p, HEX);
+		e->ended = true;
+		return 0;
+	}
 	if (c->n == c->cap) {
 		size_t cap = c->cap ? 2 * c->cap : 256;
 		void *p = cap > 2 * TRAIL_SESSIONS_MAX ? NULL
@@ -63,26 +77,24 @@ static int add(struct collect *c, const struct hostlog_line *l)
 	e = &c->v[c->n++];
 	*e = (struct ended){ .elsewhere = !str_starts(bundle, str_from(c->below)) };
 	memcpy(e->id, l->session.p, ULID_LEN);
-	if (head.n == HEX)
+	e->ended = head.n == HEX;
+	if (e->ended)
 		memcpy(e->head, head.p, HEX);
 	return 0;
 }
 
-/* Ids grow with time, and entries come at the end: looked for from behind. */
 static int collect_line(void *arg, const struct hostlog_line *l)
 {
 	struct collect *c = arg;
+	struct ended *e;
 
 	if (l->session.n != ULID_LEN)
 		return 0;
-	if (str_eqz(l->kind, "session"))
+	if (str_eqz(l->kind, "start") || str_eqz(l->kind, "session"))
 		return add(c, l);
-	if (str_eqz(l->kind, "prune"))
-		for (size_t i = c->n; i-- > 0;)
-			if (str_eqz(l->session, c->v[i].id)) {
-				c->v[i].pruned = true;
-				break;
-			}
+	e = str_eqz(l->kind, "prune") ? find(c, l->session) : NULL;
+	if (e)
+		e->pruned = true;
 	return 0;
 }
 
@@ -107,6 +119,10 @@ static void check_one(int sessions_fd, const struct ended *e, trail_fault_fn fn,
 		return;
 	}
 	buf_init(&text, MANIFEST_MAX);
+	if (!e->ended) {
+		ret->unended++;
+		return;
+	}
 	if (manifest_load(fd, &text) < 0 ||
 	    manifest_parse((struct str){ text.p, text.n }, &m) < 0 ||
 	    strcmp(m.head, e->head) != 0 || strcmp(m.session, e->id) != 0) {

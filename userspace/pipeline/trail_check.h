@@ -16,7 +16,9 @@ typedef void (*trail_fault_fn)(void *arg, enum trail_fault fault, const char *se
 
 struct trail_check {
 	struct hostlog_report log;
-	uint64_t sessions, present, pruned, elsewhere, missing, other;
+	uint64_t sessions, present,
+		unended /* running, or warder was killed: there, but nothing says how it ended */;
+	uint64_t pruned, elsewhere, missing, other;
 };
 
 /* Only sessions below <state>/sessions are looked for; `elsewhere` counts the others. Heads are compared

@@ -241,7 +241,9 @@ static int check_line(struct log_walk *w, struct str text)
 	if (memcmp(hash, p.hash, sizeof(hash)) != 0)
 		return is_bad(w, "its hash is not that of its text");
 	if (w->opt->n_keys && p.line.is_signed && !is_signed_by_known(w, &p))
-		return is_bad(w, "it is signed by none of the keys that were given");
+		return is_bad(
+			w,
+			"it is signed by none of the keys that were given (after `keys rotate`: give the old and the new)");
 	memcpy(w->hash, p.hash, sizeof(w->hash));
 	w->report->entries++;
 	w->report->is_signed += p.line.is_signed;

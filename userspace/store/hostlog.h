@@ -16,7 +16,7 @@
 #define HOSTLOG_DATA_MAX (16 * 1024)
 
 struct hostlog_entry {
-	const char *kind;    /* session review hold release prune access recovered */
+	const char *kind;    /* start session review hold release prune access recovered */
 	const char *session; /* NULL = none */
 	struct str data;     /* a JSON object; empty = none */
 };

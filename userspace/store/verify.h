@@ -37,6 +37,7 @@ struct verify {
 	struct merkle *tree;	    /* only when it is */
 	uint64_t signed_seq;	    /* covered by the last checkpoint that was good */
 	size_t witness;		    /* next in opt->witness */
+	bool is_unsigned;	    /* keys were given, and nothing is signed */
 	bool is_foreign;	    /* keys were given, and the signer is none of them */
 
 	verify_progress_fn fn;

@@ -138,10 +138,18 @@ void verify_log_foreign(struct verify *v)
 	struct verify_report *rep = v->report;
 	char was[sizeof(rep->text)];
 
-	if (!v->is_foreign || rep->state == VERIFY_ALTERED)
+	if ((!v->is_foreign && !v->is_unsigned) || rep->state == VERIFY_ALTERED)
 		return;
 	memcpy(was, rep->text, sizeof(was));
 	rep->is_trusted = false;
+	if (v->is_unsigned) {
+		verify_finding(
+			v, VERIFY_ALTERED,
+			"not signed: there is no checkpoints.log to check against the key; apart "
+			"from that: %.*s",
+			(int)sizeof(was) / 2, was);
+		return;
+	}
 	verify_finding(
 		v, VERIFY_ALTERED,
 		"not trusted: signed by host key %.16s..., which is none of the keys that were "
@@ -158,11 +166,7 @@ int verify_log_open(struct verify *v, struct err *err)
 				      "altered: checkpoints.log is no regular file");
 	if (r < 0 && r != -ENOENT)
 		return err_set(err, r, "checkpoints.log: %m");
-	if (r < 0 && v->opt->n_keys)
-		return verify_finding(
-			v, VERIFY_ALTERED,
-			"not signed: there is no checkpoints.log to check against the "
-			"key");
+	v->is_unsigned = r < 0 && v->opt->n_keys;
 	if (r < 0)
 		return WALK_ON;
 	v->log.log.any_host = v->opt->n_keys > 0;
