@@ -11,7 +11,9 @@
 #include "userspace/catalog/internal.h"
 
 /* A change of the tables changes this; an older file is thrown away, it can be made again. */
-#define CATALOG_VERSION "1"
+#define CATALOG_VERSION 1
+#define TEXT_OF(x)	#x
+#define TEXT(x)		TEXT_OF(x)
 #define BUSY_MS		10000 /* another command may be reading bundles in */
 
 static const char SCHEMA[] =
@@ -23,7 +25,7 @@ static const char SCHEMA[] =
 	" PRIMARY KEY (session, kind, value)) WITHOUT ROWID;"
 	"CREATE INDEX fact_value ON fact (kind, value);"
 	"CREATE INDEX session_started ON session (started);"
-	"PRAGMA user_version = " CATALOG_VERSION ";";
+	"PRAGMA user_version = " TEXT(CATALOG_VERSION) ";";
 
 int catalog_error(struct catalog *c, struct err *err)
 {
@@ -51,7 +53,7 @@ static bool is_current(struct catalog *c)
 	if (sqlite3_prepare_v2(c->db, "PRAGMA user_version", -1, &s, NULL) != SQLITE_OK ||
 	    sqlite3_step(s) != SQLITE_ROW)
 		return false;
-	return sqlite3_column_int(s, 0) == atoi(CATALOG_VERSION);
+	return sqlite3_column_int(s, 0) == CATALOG_VERSION;
 }
 
 static int open_file(struct catalog *c, const char *path, struct err *err)
