@@ -127,6 +127,15 @@ class Reload(TestCase):
         self.assertEqual([field(a, "rule.name") for a in s.kinds("rule.alert")], ["mine"])
         self.assertEqual([e["outcome"] for e in s.kinds("audit.rules")], ["failure"])
 
+    def test_an_operator_can_ask(self):
+        proc, finish = self.begin(RULE % "mine", "sh", "-c", "touch up; while [ ! -e go ]; do sleep 0.05; done")
+        wait_for("the payload", lambda: os.path.exists(os.path.join(self.work, "up")))
+        session = os.listdir(self.path("run/sessions"))[0]
+        self.assertCode(self.warder("rules", "reload", session), 0)
+        self.seen("rules changed (operator)")
+        self.touch("go")
+        self.assertCode(finish(), 0)
+
     def test_a_sighup_without_rule_files_is_the_payloads(self):
         proc, finish = self.start_session("sh", "-c", "trap 'echo got it; exit 3' HUP; echo up; "
                                                       "while :; do sleep 0.05; done", bufsize=0)

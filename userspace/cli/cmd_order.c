@@ -120,6 +120,14 @@ static int run_order(const struct verb *verb, int argc, char **argv)
 	return cli_finish_output(0);
 }
 
+int order_reload(const char *session)
+{
+	static const struct verb v = { "reload", "", "", false };
+	struct err err = { 0 };
+
+	return ask(&v, session, &err) < 0 ? cli_fail(&err) : cli_finish_output(0);
+}
+
 #define ORDER(word, argument, question, purpose)                                               \
 	int cmd_##word(int argc, char **argv)                                                  \
 	{                                                                                      \

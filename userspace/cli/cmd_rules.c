@@ -261,19 +261,22 @@ static int test_files(const struct ruleset *rs, const struct option_list *fixtur
 
 /* ---- the command ---- */
 
-enum verb { CHECK, LIST, EXPLAIN, TEST, BASELINE, VERBS };
+enum verb { CHECK, LIST, EXPLAIN, TEST, BASELINE, RELOAD, VERBS };
 
-static const char *const VERB_NAMES[VERBS] = { "check", "list", "explain", "test", "baseline" };
+static const char *const VERB_NAMES[VERBS] = { "check", "list",	    "explain",
+					       "test",	"baseline", "reload" };
 
 static const char USAGE[] = "rules check|list|explain|test [OPTIONS] [FILE...]\n"
-			    "       warder rules baseline [-o FILE] SESSION...";
+			    "       warder rules baseline [-o FILE] SESSION...\n"
+			    "       warder rules reload SESSION";
 static const char PURPOSE[] =
 	"check    read rule files, say what is wrong as file:line:col: message; exit 0 or 1\n"
 	"list     the rules of the files, or of the built-in packs when no file is given\n"
 	"explain  what each rule does on this host: kinds, fields, cost, where it is decided, and whether\n"
 	"         the act is prevented, killed before its call returns, or killed after (how long)\n"
 	"test     judge the events of the files named *.events, without a kernel; exit 0 or 1\n"
-	"baseline what is usual, learned from sessions that you approve of, for `run --baseline`";
+	"baseline what is usual, learned from sessions that you approve of, for `run --baseline`\n"
+	"reload   let a running session read its rule files again, as SIGHUP to its `warder run` does";
 
 static int find_verb(const char *word)
 {
@@ -326,9 +329,11 @@ int cmd_rules(int argc, char **argv)
 		cli_usage(USAGE, PURPOSE, OPTIONS);
 		return 0;
 	}
+	if (verb == RELOAD && n == 1)
+		return order_reload(argv[2]);
 	if (verb == BASELINE && n)
 		return rules_baseline(argv + 2, (size_t)n, args.output);
-	if (verb == BASELINE || args.output) {
+	if (verb == BASELINE || verb == RELOAD || args.output) {
 		err_set(&err, EINVAL,
 			args.output ? "option '--output' belongs to 'baseline'"
 				    : "which sessions?");

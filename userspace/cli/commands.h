@@ -27,4 +27,7 @@ int cmd_status(int argc, char **argv);
 int cmd_thaw(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
+/* `warder rules reload SESSION`: its exit code. */
+int order_reload(const char *session);
+
 #endif

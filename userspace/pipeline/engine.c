@@ -392,6 +392,14 @@ static void carry_out(void *arg, const char *word, const char *argument, const c
 					     id, who, ret->text, sizeof(ret->text));
 		return;
 	}
+	if (!strcmp(word, "reload")) {
+		const struct engine_msg msg = { .type = ENGINE_RELOAD };
+
+		ret->result = send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
+		snprintf(ret->text, sizeof(ret->text),
+			 "rule files are read again; an audit.rules event tells how it went");
+		return;
+	}
 	ret->result = -EINVAL;
 	snprintf(ret->text, sizeof(ret->text), "unknown request");
 }
@@ -935,8 +943,8 @@ int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engin
 		n = recv(fd, &msg, sizeof(msg), 0);
 	} while ((n < 0 && errno == EINTR) ||
 		 (n == (ssize_t)sizeof(msg) &&
-		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RULES_DONE ||
-		   msg.type == ENGINE_STOPPED)));
+		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RELOAD ||
+		   msg.type == ENGINE_RULES_DONE || msg.type == ENGINE_STOPPED)));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)

@@ -49,6 +49,7 @@ enum engine_msg_type {
 	ENGINE_RULES, /* to engine, with a descriptor: judge by these from now on; without: they are
 			* broken, tell it */
 	ENGINE_RULES_DONE, /* to root: text says how that went; ok or not */
+	ENGINE_RELOAD,	   /* to root: an operator wants the rule files read again */
 	ENGINE_STOPPED,	   /* to root: text says why the sandbox stands still; empty: it goes on */
 };
 

@@ -669,6 +669,8 @@ static void hear_engine(struct run *run)
 	while (engine_next(run->engine_fd, &msg)) {
 		if (msg.type == ENGINE_RESUME) {
 			capture_resume(run->capture);
+		} else if (msg.type == ENGINE_RELOAD) {
+			reloader_ask(&run->reloader, "operator");
 		} else if (msg.type == ENGINE_STOPPED) {
 			say_stopped(run, &msg);
 		} else if (msg.type == ENGINE_RULES_DONE) {
