@@ -9,7 +9,7 @@
 
 #define SEP '\t'
 
-/* Entries are lines as in the file, unescaped; sorted once finished. */
+/* Entries are lines as in the file; sorted once finished. */
 struct baseline {
 	char **v;
 	size_t n, cap;
@@ -86,46 +86,87 @@ static int add(struct baseline *b, const char *line, struct err *err)
 
 /* ---- what an event shows, as a line ---- */
 
-/* Numbers of processes are different each time. */
-static size_t put_path(char *out, size_t max, struct str path)
+/* Lines are kept as they stand in the file: what a program calls itself must not end a field or a line. */
+static bool put_byte(char *out, size_t max, size_t *n, unsigned char c)
 {
-	size_t n = 0;
+	static const char digit[] = "0123456789abcdef";
+	bool plain = c >= ' ' && c != 127 && c != '\\';
 
+	if (!c || *n + (plain ? 1 : 4) >= max)
+		return false;
+	if (plain) {
+		out[(*n)++] = (char)c;
+	} else {
+		out[(*n)++] = '\\';
+		out[(*n)++] = 'x';
+		out[(*n)++] = digit[c >> 4];
+		out[(*n)++] = digit[c & 15];
+	}
+	out[*n] = 0;
+	return true;
+}
+
+static bool put(char *out, size_t max, size_t *n, struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!put_byte(out, max, n, (unsigned char)s.p[i]))
+			return false;
+	return true;
+}
+
+static bool put_sep(char *out, size_t max, size_t *n)
+{
+	if (*n + 1 >= max)
+		return false;
+	out[(*n)++] = SEP;
+	out[*n] = 0;
+	return true;
+}
+
+/* Numbers of processes are different each time. */
+static bool put_path(char *out, size_t max, size_t *n, struct str path)
+{
 	if (str_starts(path, STR("/proc/"))) {
 		size_t k = 6;
 
 		while (k < path.n && path.p[k] >= '0' && path.p[k] <= '9')
 			k++;
 		if (k > 6 && (k == path.n || path.p[k] == '/')) {
-			n = (size_t)snprintf(out, max, "/proc/N");
+			if (!put(out, max, n, STR("/proc/N")))
+				return false;
 			path = (struct str){ path.p + k, path.n - k };
 		}
 	}
-	if (n + path.n >= max)
-		return 0;
-	memcpy(out + n, path.p, path.n);
-	out[n + path.n] = 0;
-	return n + path.n;
+	return put(out, max, n, path);
 }
 
-static bool destination(char *out, size_t max, const struct event *ev)
+/* What an event is to a baseline. */
+enum fact {
+	FACT_NONE,  /* nothing that it is about */
+	FACT_LINE,  /* a line */
+	FACT_OTHER, /* too long or too odd for one: never usual */
+};
+
+static enum fact put_destination(char *out, size_t max, size_t *n, const struct event *ev)
 {
 	struct str name = event_str(ev, F_NET_DST_NAME), path = event_str(ev, F_NET_PATH);
-	char ip[64];
+	char ip[64], port[32] = "";
+	bool v6 = false;
 
 	if (path.n)
-		return (size_t)snprintf(out, max, "unix:%.*s", (int)path.n, path.p) < max;
-	if (name.n)
-		snprintf(out, max, "%.*s", (int)MIN(name.n, (size_t)255), name.p);
-	else if (event_has(ev, F_NET_DST_IP))
-		snprintf(out, max, "%.*s", (int)ip_addr_text(&ev->v[F_NET_DST_IP].ip, ip), ip);
-	else
-		return false;
+		return put(out, max, n, STR("unix:")) && put(out, max, n, path) ? FACT_LINE
+										: FACT_OTHER;
+	if (!name.n && event_has(ev, F_NET_DST_IP)) {
+		name = (struct str){ ip, ip_addr_text(&ev->v[F_NET_DST_IP].ip, ip) };
+		v6 = memchr(ip, ':', name.n);
+	}
+	if (!name.n)
+		return FACT_NONE;
 	if (event_has(ev, F_NET_DST_PORT))
-		snprintf(out + strlen(out), max - strlen(out), "%s%llu",
-			 !name.n && strchr(out, ':') ? "#" : ":",
+		snprintf(port, sizeof(port), "%s%llu", v6 ? "#" : ":",
 			 (unsigned long long)event_u64(ev, F_NET_DST_PORT));
-	return true;
+	name.n = MIN(name.n, (size_t)255);
+	return put(out, max, n, name) && put(out, max, n, str_from(port)) ? FACT_LINE : FACT_OTHER;
 }
 
 static bool is_success(const struct event *ev)
@@ -133,30 +174,30 @@ static bool is_success(const struct event *ev)
 	return str_eqz(event_str(ev, F_OUTCOME), "success");
 }
 
-/* False: nothing that a baseline is about. *ret_path: where the path begins in it, 0 = none. */
-static bool line_of(char *out, size_t max, const struct event *ev, size_t *ret_path)
+/* *ret_path: where the path begins in the line, 0 = none. */
+static enum fact line_of(char *out, size_t max, const struct event *ev, size_t *ret_path)
 {
 	struct str exe = event_str(ev, F_PROC_EXE), path = event_str(ev, F_FILE_PATH);
 	const char *word = ev->kind == WIRE_EXEC	? "exec"
 			   : ev->kind == WIRE_FILE_OPEN ? "open"
 							: "connect";
-	size_t n;
+	size_t n = 0;
 
 	*ret_path = 0;
-	if (!exe.n || exe.n > 4096)
-		return false;
 	if (ev->kind != WIRE_NET_CONNECT && !is_success(ev))
-		return false;
-	n = (size_t)snprintf(out, max, "%s%c%.*s", word, SEP, (int)exe.n, exe.p);
-	if (n + 2 >= max || memchr(out, 0, n))
-		return false;
+		return FACT_NONE;
+	if (!exe.n)
+		return ev->kind == WIRE_FILE_OPEN ? FACT_OTHER : FACT_NONE;
+	if (!put(out, max, &n, str_from(word)) || !put_sep(out, max, &n) || !put(out, max, &n, exe))
+		return FACT_OTHER;
 	if (ev->kind == WIRE_EXEC)
-		return true;
-	out[n++] = SEP;
+		return FACT_LINE;
+	if (!put_sep(out, max, &n))
+		return FACT_OTHER;
 	if (ev->kind == WIRE_NET_CONNECT)
-		return destination(out + n, max - n, ev);
+		return put_destination(out, max, &n, ev);
 	*ret_path = n;
-	return path.n && path.p[0] == '/' && put_path(out + n, max - n, path);
+	return path.n && path.p[0] == '/' && put_path(out, max, &n, path) ? FACT_LINE : FACT_OTHER;
 }
 
 static bool is_kind(const struct event *ev)
@@ -169,7 +210,7 @@ int baseline_learn(struct baseline *b, const struct event *ev, struct err *err)
 	char line[BASELINE_LINE_MAX];
 	size_t path;
 
-	if (!is_kind(ev) || !line_of(line, sizeof(line), ev, &path))
+	if (!is_kind(ev) || line_of(line, sizeof(line), ev, &path) != FACT_LINE)
 		return 0;
 	return add(b, line, err);
 }
@@ -184,20 +225,16 @@ static bool has(const struct baseline *b, const char *line)
 void baseline_apply(const struct baseline *b, struct event *ev)
 {
 	char line[BASELINE_LINE_MAX];
+	enum fact fact;
 	size_t path, n;
 	bool known;
 
-	if (!is_kind(ev))
+	fact = is_kind(ev) ? line_of(line, sizeof(line), ev, &path) : FACT_NONE;
+	if (fact == FACT_NONE)
 		return;
-	if (!line_of(line, sizeof(line), ev, &path)) {
-		/* Too long to be in the file; a failed call has nothing to say. */
-		if (ev->kind == WIRE_FILE_OPEN && is_success(ev))
-			event_set_bool(ev, F_BASELINE_NEW, true);
-		return;
-	}
-	known = has(b, line);
+	known = fact == FACT_LINE && has(b, line);
 	/* Its directories, from the inner one out. */
-	for (n = path ? strlen(line) : 0; !known && n > path; n--) {
+	for (n = fact == FACT_LINE && path ? strlen(line) : 0; !known && n > path; n--) {
 		if (line[n - 1] != '/')
 			continue;
 		line[n] = 0;
@@ -307,17 +344,8 @@ int baseline_finish(struct baseline *b)
 
 int baseline_write(const struct baseline *b, struct buf *out)
 {
-	for (size_t i = 0; i < b->n; i++) {
-		for (const char *p = b->v[i]; *p; p++) {
-			if ((unsigned char)*p < ' ' && *p != SEP)
-				buf_printf(out, "\\x%02x", (unsigned char)*p);
-			else if (*p == '\\' || *p == 127)
-				buf_printf(out, "\\x%02x", (unsigned char)*p);
-			else
-				buf_addc(out, *p);
-		}
-		buf_addc(out, '\n');
-	}
+	for (size_t i = 0; i < b->n; i++)
+		buf_printf(out, "%s\n", b->v[i]);
 	return out->failed ? -ENOMEM : 0;
 }
 
@@ -326,28 +354,32 @@ static int hex(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Column of what is wrong, from 1; 0 = good. */
-static size_t unescape(char *out, struct str s)
+/* The line as line_of would write it. Column of what is wrong, from 1; 0 = good. */
+static size_t normalise(char *out, size_t max, struct str s)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < s.n; i++) {
-		int hi, lo;
+		unsigned char c = (unsigned char)s.p[i];
+		size_t at = i;
 
-		if (!s.p[i])
-			return i + 1;
-		if (s.p[i] != '\\') {
-			out[n++] = s.p[i];
+		if (c == SEP) {
+			if (!put_sep(out, max, &n))
+				return at + 1;
 			continue;
 		}
-		hi = i + 3 < s.n && s.p[i + 1] == 'x' ? hex(s.p[i + 2]) : -1;
-		lo = hi >= 0 ? hex(s.p[i + 3]) : -1;
-		if (lo < 0 || !(hi << 4 | lo))
-			return i + 1;
-		out[n++] = (char)(hi << 4 | lo);
-		i += 3;
+		if (c == '\\') {
+			int hi = i + 3 < s.n && s.p[i + 1] == 'x' ? hex(s.p[i + 2]) : -1;
+			int lo = hi >= 0 ? hex(s.p[i + 3]) : -1;
+
+			if (lo < 0)
+				return at + 1;
+			c = (unsigned char)(hi << 4 | lo);
+			i += 3;
+		}
+		if (!put_byte(out, max, &n, c))
+			return at + 1;
 	}
-	out[n] = 0;
 	return 0;
 }
 
@@ -380,7 +412,7 @@ static int read_line(struct baseline *b, const char *name, size_t no, struct str
 		return 0;
 	if (s.n >= sizeof(line))
 		return err_set(err, EINVAL, "%s:%zu:1: line too long", name, no);
-	col = unescape(line, s);
+	col = normalise(line, sizeof(line), s);
 	if (col)
 		return err_set(err, EINVAL, "%s:%zu:%zu: expected a character or \\xHH", name, no,
 			       col);

@@ -197,12 +197,53 @@ static void broken_files_are_refused(void **state)
 	}
 }
 
+/* Names with a tab, a newline or a backslash are the sandbox's to choose: the file stays readable, and no
+ * name can pass for two fields. */
+static void names_cannot_forge_lines(void **state)
+{
+	static const char odd[] = "/tmp/a\t/etc\nexec\t/x\\y\x7f";
+	struct baseline *b = NULL;
+	auto_buf struct buf text = { 0 };
+
+	(void)state;
+	assert_int_equal(baseline_new(&b), 0);
+	assert_int_equal(baseline_learn(b, exec_of(odd), NULL), 0);
+	assert_int_equal(baseline_learn(b, open_of(odd, "/w/a\tb"), NULL), 0);
+	b = kept(b, &text);
+	assert_int_equal(baseline_count(b), 2);
+	assert_int_equal(is_new(b, exec_of(odd)), 0);
+	assert_int_equal(is_new(b, open_of(odd, "/w/a\tb")), 0);
+	assert_int_equal(is_new(b, exec_of("/tmp/a")), 1);
+	assert_int_equal(is_new(b, exec_of("/x\\y\x7f")), 1);
+	assert_int_equal(is_new(b, open_of("/tmp/a", "/etc")), 1);
+	baseline_free(b);
+}
+
+/* What no line can hold is not usual; it must not go by untold. */
+static void too_long_is_new(void **state)
+{
+	struct baseline *b = NULL;
+	char exe[4097];
+
+	(void)state;
+	memset(exe, 1, sizeof(exe) - 1);
+	exe[sizeof(exe) - 1] = 0;
+	assert_int_equal(baseline_new(&b), 0);
+	assert_int_equal(baseline_learn(b, exec_of(exe), NULL), 0);
+	assert_int_equal(baseline_finish(b), 0);
+	assert_int_equal(is_new(b, exec_of(exe)), 1);
+	assert_int_equal(is_new(b, connect_to(exe, "10.0.0.1", NULL, 1)), 1);
+	baseline_free(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_seen_is_not_new),
 		cmocka_unit_test(many_files_become_their_directory),
 		cmocka_unit_test(odd_names_survive_the_file),
+		cmocka_unit_test(names_cannot_forge_lines),
+		cmocka_unit_test(too_long_is_new),
 		cmocka_unit_test(a_path_that_is_too_long_is_new),
 		cmocka_unit_test(broken_files_are_refused),
 	};
