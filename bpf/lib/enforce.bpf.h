@@ -14,6 +14,7 @@
 #ifndef WARDER_BPF_ENFORCE_H
 #define WARDER_BPF_ENFORCE_H
 
+#include <bpf/bpf_endian.h>
 #include "bpf/lib/emit.bpf.h"
 #include "bpf/lib/task.bpf.h"
 
@@ -279,7 +280,8 @@ GLOBAL int enforce_name(struct scratch *arg, __u32 set, __u32 kind, int base, in
 	return x.found ? 0 : enforce_key(s, e, kind);
 }
 
-/* By remote address and port (host order). family AF_INET: the address is the low 32 bits of `a`, in
+/* By remote address and port (host order). To send to the unspecified address is to send to this host
+ * (tcp_v4_connect, ip_route_output, tcp_v6_connect), and is judged as that. family AF_INET: the address is the low 32 bits of `a`, in
  * memory order; AF_INET6: a and b are the two halves as they lie in memory. v4-mapped is v4. */
 GLOBAL int enforce_addr(__u32 set, __u32 kind_port, __u32 family, __u64 a, __u64 b)
 {
@@ -297,10 +299,14 @@ GLOBAL int enforce_addr(__u32 set, __u32 kind_port, __u32 family, __u64 a, __u64
 		family = ENFORCE_IPV4;
 	}
 	if (family == ENFORCE_IPV4) {
+		if (!v4)
+			v4 = bpf_htonl(0x7f000001);
 		k4.keys = e->keys;
 		__builtin_memcpy(k4.addr, &v4, sizeof(k4.addr));
 		rules = bpf_map_lookup_elem(&enforce_addrs4, &k4);
 	} else if (family == ENFORCE_IPV6) {
+		if (!a && !b)
+			b = bpf_cpu_to_be64(1);
 		k6.keys = e->keys;
 		__builtin_memcpy(k6.addr, &a, 8);
 		__builtin_memcpy(k6.addr + 8, &b, 8);

@@ -146,6 +146,26 @@ class Deny(Actions):
                                          r"tier: file\.mkdir: cannot be denied .*deny_fallback: kill")
         self.assertFalse(os.path.exists(s.dir) and os.listdir(s.dir))
 
+    def test_the_unspecified_address_is_this_host(self):
+        s = self.judged([rule("Loopback", "kind in (net.connect, net.send) and net.dst.ip in (127.0.0.1, ::1)", "deny")],
+                        PY, "-c", """
+import errno, socket
+srv = socket.create_server(("0.0.0.0", 80))
+def told(family, kind, act):
+    try:
+        act(socket.socket(family, kind))
+        print("done")
+    except OSError as e:
+        print(errno.errorcode[e.errno])
+for name in ("127.0.0.1", "0.0.0.0"):
+    told(socket.AF_INET, socket.SOCK_STREAM, lambda s: s.connect((name, 80)))
+    told(socket.AF_INET, socket.SOCK_DGRAM, lambda s: s.sendto(b"x", (name, 80)))
+for name in ("::ffff:0.0.0.0", "::"):
+    told(socket.AF_INET6, socket.SOCK_STREAM, lambda s: s.connect((name, 80)))
+""")
+        self.assertEqual(s.out.split(), [b"EPERM"] * 6, s)
+        self.assertEqual({e["net"]["dst"]["ip"] for e in s.kinds("rule.alert")}, {"127.0.0.1", "::1"})
+
     def test_settled_for_a_kill(self):
         s = self.judged([self.FILES + "  deny_fallback: kill\n  scope: process\n"], "sh", "-c",
                         "(mkdir /tmp/no && echo never); echo on")

@@ -69,6 +69,10 @@ class BadInput(Refusals):
         rules = self.path("broken2.yaml", "- rule: [\n")
         self.refused(self.run_argv("--rules", rules), rules + ":")
 
+    def test_rules_that_are_no_file(self):
+        os.mkfifo(self.path("fifo.yaml"))
+        self.refused(self.run_argv("--rules", self.path("fifo.yaml")), "fifo.yaml", "no regular file")
+
     def test_unreadable_rules(self):
         self.refused(self.run_argv("--rules", self.path("none.yaml")), "none.yaml")
         self.refused(self.run_argv("--rules", self.tmp), self.tmp)
@@ -84,6 +88,13 @@ class BadInput(Refusals):
             for option, value in (("--workspace", self.path("w")), ("--rw", self.path("w") + ":/mnt")):
                 self.refused(self.run_argv("--result", self.path(at + "/r.json"), option, value), "forged")
         self.assertEqual(os.listdir(self.path("w")), [])
+
+    def test_our_own_places_are_not_granted(self):
+        state = self.env["WARDER_STATE"]
+        os.makedirs(os.path.join(state, "sessions"))
+        for place in (state, os.path.join(state, "sessions"), self.tmp, "/"):
+            self.refused(self.run_argv("--rw", place + ":/mnt"), "would let the sandbox write")
+        self.refused(self.run_argv("--workspace", state), "would let the sandbox write")
 
     def test_result_of_an_earlier_run_is_gone(self):
         """No file says: it did not end."""

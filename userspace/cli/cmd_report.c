@@ -119,7 +119,8 @@ int cmd_report(int argc, char **argv)
 		return cli_bad_usage("report", &err);
 	}
 	opt.n_keys = args.keys.n;
-	if (bundle_read_keys(&args.keys, keys, &err) < 0 || bundle_open(&fd, argv[1], "report", &err) < 0)
+	if (bundle_read_keys(&args.keys, keys, &err) < 0 ||
+	    bundle_open(&fd, argv[1], "report", &err) < 0)
 		return cli_fail(&err);
 	if (store_verify_signed(fd, &opt, &rep, NULL, NULL, &err) < 0 ||
 	    make_page(fd, &rep, &page, &err) < 0) {

@@ -110,8 +110,11 @@ int cmd_review(int argc, char **argv)
 	if (check_key(&err) < 0 || bundle_open_id(&fd, id, argv[1], &err) < 0 ||
 	    store_verify(fd, &rep, NULL, NULL, &err) < 0)
 		return cli_fail(&err);
-	if (id[0] && strcmp(rep.session, id) != 0)
+	if (id[0] && strcmp(rep.session, id) != 0) {
 		rep.state = VERIFY_ALTERED;
+		snprintf(rep.text, sizeof(rep.text),
+			 "altered: in place of session %s lies session %s", id, rep.session);
+	}
 	/* What is not sealed can still grow: the approval would be of something else. */
 	if ((rep.state == VERIFY_ALTERED || rep.state == VERIFY_OPEN) &&
 	    !strcmp(args.verdict, "approved")) {

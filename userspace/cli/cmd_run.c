@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "userspace/cli/util.h"
 #include "userspace/enrich/baseline.h"
 #include "userspace/pipeline/run.h"
+#include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/store_guard.h"
 
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
@@ -156,6 +158,40 @@ static int split_bind(struct sandbox_spec *spec, const char *text, bool writable
 	return 0;
 }
 
+static bool holds_or_in(const char *dir, const char *path)
+{
+	auto_free char *a = realpath(dir, NULL), *b = realpath(path, NULL);
+	size_t n, m;
+
+	if (!a || !b)
+		return false;
+	n = strlen(a) > 1 ? strlen(a) : 0; /* "/" holds everything */
+	m = strlen(b) > 1 ? strlen(b) : 0;
+	return (!strncmp(b, a, n) && (!b[n] || b[n] == '/')) ||
+	       (!strncmp(a, b, m) && (!a[m] || a[m] == '/'));
+}
+
+/* Our own records, keys and sockets are nothing that a payload may write to, whoever asks for it. */
+static int check_writable(const struct sandbox_spec *spec, struct err *err)
+{
+	const char *const ours[] = { state_dir(), run_dir() };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+		if (spec->workspace && holds_or_in(ours[i], spec->workspace))
+			return err_set(
+				err, EPERM,
+				"option '--workspace': '%s' would let the sandbox write to '%s'",
+				spec->workspace, ours[i]);
+		for (size_t k = 0; k < spec->binds_n; k++)
+			if (spec->binds[k].writable && holds_or_in(ours[i], spec->binds[k].source))
+				return err_set(
+					err, EPERM,
+					"option '--rw': '%s' would let the sandbox write to '%s'",
+					spec->binds[k].source, ours[i]);
+	}
+	return 0;
+}
+
 static int set_env(struct sandbox_spec *spec, const struct option_list *env, struct err *err)
 {
 	for (size_t i = 0; i < env->n; i++) {
@@ -247,6 +283,8 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 		r = split_bind(spec, a->ro.v[i], false, err);
 	for (size_t i = 0; r == 0 && i < a->rw.n; i++)
 		r = split_bind(spec, a->rw.v[i], true, err);
+	if (r == 0)
+		r = check_writable(spec, err);
 	if (r == 0)
 		r = set_env(spec, &a->env, err);
 	if (r == 0 && a->kill_output && !a->max_output)

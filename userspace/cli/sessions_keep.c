@@ -120,7 +120,9 @@ static int remove_bundle(int sessions_fd, const char *id, struct err *err)
 	char name[32];
 
 	if (fd < 0)
-		return err_set(err, errno, "session %s: %m", id);
+		return errno == ENOENT
+			       ? 0
+			       : err_set(err, errno, "session %s: %m", id); /* another prune's */
 	/* From the end: what a crash leaves is a record that was cut, not one that begins later. */
 	for (unsigned n = 9999; n; n--) {
 		snprintf(name, sizeof(name), "events.%04u.seg", n);
@@ -130,7 +132,7 @@ static int remove_bundle(int sessions_fd, const char *id, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (unlinkat(fd, names[i], 0) < 0 && errno != ENOENT)
 			return err_set(err, errno, "session %s: %s: %m", id, names[i]);
-	if (unlinkat(sessions_fd, id, AT_REMOVEDIR) < 0)
+	if (unlinkat(sessions_fd, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		return err_set(err, errno, "session %s: %m", id);
 	return 0;
 }

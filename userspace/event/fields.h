@@ -190,7 +190,7 @@ enum field_type {
 	X(NET_PROTO, "net.proto", FT_STR, FAM_NET | FAM_DNS, "tcp udp icmp raw unix")              \
 	X(NET_SRC_IP, "net.src.ip", FT_IP, FAM_NET | FAM_DNS, "local address")                     \
 	X(NET_SRC_PORT, "net.src.port", FT_U64, FAM_NET | FAM_DNS, "local port")                   \
-	X(NET_DST_IP, "net.dst.ip", FT_IP, FAM_NET | FAM_DNS, "remote address")                    \
+	X(NET_DST_IP, "net.dst.ip", FT_IP, FAM_NET | FAM_DNS, "remote address; 0.0.0.0 and :: as loopback")                    \
 	X(NET_DST_PORT, "net.dst.port", FT_U64, FAM_NET | FAM_DNS, "remote port")                  \
 	X(NET_DST_NAME, "net.dst.name", FT_STR, FAM_NET, "name that this sandbox resolved to it")  \
 	X(NET_DST_CID, "net.dst.cid", FT_U64, FAM_NET, "vsock: context id of the remote end")       \

@@ -50,6 +50,17 @@ void decode_set_family(struct decode_ctx *c, uint16_t family, const struct ip_ad
 		event_set_str(c->ev, F_NET_FAMILY, arena_printf(c->ev->arena, "af_%u", family));
 }
 
+/* Sent to the unspecified address is sent to this host; a rule about loopback must see it as that. */
+static void set_loopback(struct ip_addr *ip)
+{
+	static const uint8_t v4[4] = { 127, 0, 0, 1 };
+
+	if (ip->family == 4)
+		memcpy(ip->b, v4, sizeof(v4));
+	else
+		ip->b[15] = 1;
+}
+
 void decode_set_endpoints(struct decode_ctx *c, const struct net_endpoints *e)
 {
 	struct ip_addr src, dst;
@@ -65,6 +76,9 @@ void decode_set_endpoints(struct decode_ctx *c, const struct net_endpoints *e)
 		event_set_ip(c->ev, F_NET_SRC_IP, src);
 		event_set_u64(c->ev, F_NET_SRC_PORT, e->sport);
 	}
+	if (has_dst && e->dport && ip_is_zero(&dst) &&
+	    (c->ev->kind == WIRE_NET_CONNECT || c->ev->kind == WIRE_NET_SEND))
+		set_loopback(&dst);
 	if (has_dst && (!listens || e->dport || !ip_is_zero(&dst))) {
 		event_set_ip(c->ev, F_NET_DST_IP, dst);
 		event_set_u64(c->ev, F_NET_DST_PORT, e->dport);

@@ -37,9 +37,14 @@ static int add_text(struct buf *out, struct str name, struct str text, struct er
 static int add_file(struct buf *out, const char *path, struct err *err)
 {
 	auto_free char *text = NULL;
+	struct stat st;
 	size_t n = 0;
 	int r;
 
+	/* A FIFO or device could keep us waiting: for ever, and while a sandbox runs. What the shell or a
+	 * person put on a descriptor (/dev/fd/63, /dev/stdin) is wanted. */
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && strncmp(path, "/dev/", 5) != 0)
+		return err_set(err, EMEDIUMTYPE, "rule file '%s': no regular file", path);
 	r = file_read_at(AT_FDCWD, path, RULE_TEXTS_MAX, &text, &n);
 	if (r < 0)
 		return err_set(err, r, "rule file '%s': %m", path);

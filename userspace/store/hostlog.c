@@ -194,7 +194,8 @@ struct log_walk {
 	struct hostlog_report *report;
 	uint8_t hash[STORE_HASH_LEN];
 	uint64_t lines, covered; /* by the last signature: it is about the chain up to there */
-	bool torn;		 /* the line before was no entry: only "recovered" may follow */
+	bool closed; /* ... and it ended with a newline, which a power cut does not write */
+	bool torn;   /* the line before was no entry: only "recovered" may follow */
 };
 
 static int is_bad(struct log_walk *w, const char *what)
@@ -226,7 +227,7 @@ static int check_line(struct log_walk *w, struct str text)
 	if (hostlog_parse(text, &p) < 0) {
 		if (w->torn)
 			return is_bad(w, "it is no entry");
-		w->torn = true;
+		w->torn = w->closed = true;
 		return 0;
 	}
 	memcpy(hash, w->hash, sizeof(hash));
@@ -250,7 +251,7 @@ static int check_line(struct log_walk *w, struct str text)
 	if (p.line.is_signed)
 		w->covered = p.line.n;
 	w->report->torn += w->torn;
-	w->torn = false;
+	w->torn = w->closed = false;
 	return w->fn ? w->fn(w->arg, &p.line) : 0;
 }
 
@@ -289,7 +290,11 @@ int hostlog_walk(int dirfd, const struct verify_options *opt, hostlog_fn fn, voi
 	int fd = openat(dirfd, HOSTLOG_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), r;
 	auto_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
+	struct stat st;
+
 	*ret = (struct hostlog_report){ .good = true };
+	if (f && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
+		return err_set(err, EMEDIUMTYPE, HOSTLOG_NAME ": no regular file");
 	if (!f) {
 		r = -errno;
 		if (fd >= 0)
@@ -300,6 +305,8 @@ int hostlog_walk(int dirfd, const struct verify_options *opt, hostlog_fn fn, voi
 	if (r < 0)
 		return err_set(err, r, HOSTLOG_NAME ": %m");
 	hash_to_hex(ret->head, w.hash);
+	if (ret->good && w.closed)
+		is_bad(&w, "it is no entry, and nothing was appended since");
 	if (ret->good && w.opt->n_keys && w.covered < ret->entries) {
 		ret->good = false;
 		snprintf(ret->text, sizeof(ret->text),

@@ -178,6 +178,7 @@ static void test_what_is_not_ours_is_left_alone(void **state)
 	(void)state;
 	assert_int_equal(write(fd, "hello\n", 6), 6);
 	assert_int_equal(hostlog_append(b.fd, &e, -1, &err), -EBADMSG);
+	assert_false(check(&b, NULL, 0).good);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 6);
 	close(fd);
 	assert_int_equal(unlinkat(b.fd, HOSTLOG_NAME, 0), 0);
