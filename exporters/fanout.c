@@ -72,10 +72,11 @@ static void sleep_until(struct fanout *f, uint64_t deadline)
 			pfds[used++] = (struct pollfd){ .fd = x->fd, .events = x->fd_events };
 	}
 	ppoll(pfds, used, deadline == SINK_NEVER ? NULL : &ts, NULL);
-	/* Before the sources are read again: what is committed from here on kicks anew. */
-	atomic_exchange(&f->kicked, false);
-	if ((pfds[0].revents & POLLIN) && read(f->wake_fd, &n, sizeof(n)) < 0)
-		return; /* EAGAIN: somebody was faster, nothing is lost */
+	if (pfds[0].revents & POLLIN && read(f->wake_fd, &n, sizeof(n)) < 0)
+		n = 0; /* EAGAIN: somebody was faster, nothing is lost */
+	/* Behind the read, or it would take a later kick's byte and leave its mark, and nobody could wake us
+	 * again; and before the sources are read again: what is committed from here on kicks anew. */
+	atomic_store(&f->kicked, false);
 }
 
 /* In the fan-out's thread where there is one: its signals are blocked, SIGPIPE included. */
