@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
-#include "userspace/base/fd.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -72,22 +69,10 @@ static int make_page(int fd, const struct verify_report *v, struct buf *page, st
 
 static int write_page(const char *path, const struct buf *page, struct err *err)
 {
-	char dir_text[4096], base_text[4096];
-	auto_close int dirfd = -1;
-	int r;
-
-	if (!path || !strcmp(path, "-")) {
-		fwrite(page->p, 1, page->n, stdout);
-		return 0;
-	}
-	if (strlen(path) >= sizeof(dir_text))
-		return err_set(err, ENAMETOOLONG, "'%s': path too long", path);
-	snprintf(dir_text, sizeof(dir_text), "%s", path);
-	snprintf(base_text, sizeof(base_text), "%s", path);
-	dirfd = open(dirname(dir_text), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = dirfd < 0 ? -errno
-		      : file_replace_at(dirfd, basename(base_text), page->p, page->n, 0600);
-	return r < 0 ? err_set(err, r, "'%s': %s", path, strerror(-r)) : 0;
+	if (path && strcmp(path, "-"))
+		return cli_write_file(path, page, 0600, err);
+	fwrite(page->p, 1, page->n, stdout);
+	return 0;
 }
 
 int cmd_report(int argc, char **argv)

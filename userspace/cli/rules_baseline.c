@@ -2,13 +2,10 @@
 /* `warder rules baseline SESSION...`: what is usual, from sessions that somebody approved. */
 #include "userspace/cli/rules_baseline.h"
 
-#include <fcntl.h>
-#include <libgen.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
-#include "userspace/base/fd.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/util.h"
@@ -35,22 +32,6 @@ static int learn_session(struct baseline *b, const char *word, struct err *err)
 	if (r == 0)
 		r = bundle_check_end(fd, last, err);
 	return r < 0 ? err_wrap(err, r, "session '%s'", word) : 0;
-}
-
-static int write_file(const char *path, const struct buf *text, struct err *err)
-{
-	char dir_text[4096], base_text[4096];
-	auto_close int dirfd = -1;
-	int r;
-
-	if (strlen(path) >= sizeof(dir_text))
-		return err_set(err, ENAMETOOLONG, "'%s': path too long", path);
-	snprintf(dir_text, sizeof(dir_text), "%s", path);
-	snprintf(base_text, sizeof(base_text), "%s", path);
-	dirfd = open(dirname(dir_text), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = dirfd < 0 ? -errno
-		      : file_replace_at(dirfd, basename(base_text), text->p, text->n, 0644);
-	return r < 0 ? err_set(err, r, "'%s': %s", path, strerror(-r)) : 0;
 }
 
 static int put(const struct baseline *b, char *const *sessions, size_t n, struct buf *out)
@@ -82,7 +63,7 @@ int rules_baseline(char *const *sessions, size_t n, const char *output)
 	if (r == 0 && put(b, sessions, n, &text) < 0)
 		r = err_set(&err, EFBIG, "baseline: larger than %zu MiB", BASELINE_FILE_MAX >> 20);
 	if (r == 0 && output)
-		r = write_file(output, &text, &err);
+		r = cli_write_file(output, &text, 0644, &err);
 	if (r < 0)
 		return cli_fail(&err);
 	if (!output)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/cli/util.h"
 
+#include <fcntl.h>
+#include <libgen.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
 
@@ -33,6 +36,22 @@ static bool reader_has_gone(void)
 	struct pollfd out = { .fd = STDOUT_FILENO };
 
 	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+int cli_write_file(const char *path, const struct buf *text, mode_t mode, struct err *err)
+{
+	char dir_text[4096], base_text[4096];
+	auto_close int dirfd = -1;
+	int r;
+
+	if (strlen(path) >= sizeof(dir_text))
+		return err_set(err, ENAMETOOLONG, "'%s': path too long", path);
+	snprintf(dir_text, sizeof(dir_text), "%s", path);
+	snprintf(base_text, sizeof(base_text), "%s", path);
+	dirfd = open(dirname(dir_text), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = dirfd < 0 ? -errno
+		      : file_replace_at(dirfd, basename(base_text), text->p, text->n, mode);
+	return r < 0 ? err_set(err, r, "'%s': %s", path, strerror(-r)) : 0;
 }
 
 int cli_finish_output(int code)

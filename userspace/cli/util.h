@@ -4,6 +4,7 @@
 #define WARDER_CLI_UTIL_H
 
 #include <stdio.h>
+#include <sys/types.h>
 #include "rules/rule.h"
 #include "userspace/base/option.h"
 #include "userspace/pipeline/rule_files.h"
@@ -16,6 +17,8 @@ int cli_fail(const struct err *err);
 int cli_bad_usage(const char *command, const struct err *err);
 /* Flush stdout; a closed pipe is no error. Returns the exit code. */
 int cli_finish_output(int code);
+/* A file with this content and mode, whole or not at all. -errno, with the path in err. */
+int cli_write_file(const char *path, const struct buf *text, mode_t mode, struct err *err);
 
 /* Texts of rule_texts_read compiled, for a caller that can do `actions` (0: as ruleset_new). Problems go to
  * stderr as below. */

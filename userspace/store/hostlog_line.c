@@ -7,23 +7,13 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/store/chain.h"
+#include "userspace/store/format.h"
 
 #define DOMAIN	  "warder-host-log"
 #define SIG_FIXED (4 + 4 + KEY_LEN + KEY_SIG_LEN)
 #define SIG_MAX	  (SIG_FIXED + KEY_DEPTH_MAX * STORE_HASH_LEN)
 #define VARIANT	  sodium_base64_VARIANT_URLSAFE_NO_PADDING
 #define HEX	  (2 * (size_t)STORE_HASH_LEN)
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
 
 int hostlog_hash(uint8_t hash[STORE_HASH_LEN], struct str body)
 {
@@ -42,8 +32,8 @@ void hostlog_write_sig(struct buf *out, const struct key_signature *s)
 	char text[sodium_base64_ENCODED_LEN(SIG_MAX, VARIANT)];
 	size_t path = s->depth * (size_t)STORE_HASH_LEN;
 
-	put32(raw, s->epoch);
-	put32(raw + 4, s->depth);
+	put_le32(raw, s->epoch);
+	put_le32(raw + 4, s->depth);
 	memcpy(raw + 8, s->public_key, KEY_LEN);
 	memcpy(raw + 8 + KEY_LEN, s->sig, KEY_SIG_LEN);
 	memcpy(raw + SIG_FIXED, s->path, path);
@@ -60,8 +50,8 @@ static int parse_sig(struct str text, struct key_signature *ret)
 	if (sodium_base642bin(raw, sizeof(raw), text.p, text.n, NULL, &n, NULL, VARIANT) != 0 ||
 	    n < SIG_FIXED)
 		return -EBADMSG;
-	ret->epoch = get32(raw);
-	ret->depth = get32(raw + 4);
+	ret->epoch = get_le32(raw);
+	ret->depth = get_le32(raw + 4);
 	if (ret->depth > KEY_DEPTH_MAX || n != SIG_FIXED + ret->depth * (size_t)STORE_HASH_LEN)
 		return -EBADMSG;
 	memcpy(ret->public_key, raw + 8, KEY_LEN);
