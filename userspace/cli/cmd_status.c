@@ -183,23 +183,23 @@ static bool is_warder(pid_t pid)
 	       its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
 }
 
-/* Of an ended warder the pid is somebody else's, or nobody's. */
-static bool is_running(const struct parts *p)
+/* 0: it has ended, and the pid is somebody else's, or nobody's. */
+static pid_t pid_of(const struct parts *p)
 {
 	struct str v;
 	uint64_t pid;
 
 	return scan_find(part_of(p, "run"), "pid", &v) && scan_u64(v, &pid) && pid > 1 &&
-	       pid <= INT_MAX && is_warder((pid_t)pid);
+			       pid <= INT_MAX && is_warder((pid_t)pid)
+		       ? (pid_t)pid
+		       : 0;
 }
 
 static bool usage_of(const struct parts *p, struct capture_usage *ret)
 {
-	struct str v;
-	uint64_t pid;
+	pid_t pid = pid_of(p);
 
-	return scan_find(part_of(p, "run"), "pid", &v) && scan_u64(v, &pid) && pid > 1 &&
-	       pid <= INT_MAX && is_warder((pid_t)pid) && capture_usage((pid_t)pid, ret, NULL) == 0;
+	return pid && capture_usage(pid, ret, NULL) == 0;
 }
 
 static void add_usage(struct json *j, const struct capture_usage *u)
@@ -305,7 +305,7 @@ static void print_session(const char *session, const struct parts *p,
 
 	printf("%s  %s  pid %s%s\n", session, member(run, "name", name, sizeof(name)),
 	       member(run, "pid", pid, sizeof(pid)),
-	       is_running(p) ? "" : " is gone: its sandbox was killed, the next run cleans up");
+	       pid_of(p) ? "" : " is gone: its sandbox was killed, the next run cleans up");
 	member(run, "degraded", degraded, sizeof(degraded));
 	if (*degraded && strcmp(degraded, "[]"))
 		printf("  degraded %s\n", degraded);
