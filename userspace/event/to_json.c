@@ -10,7 +10,7 @@
 
 #include "userspace/event/json_value.h"
 
-#define GROUPS_MAX 24 /* objects: the top one and one for each prefix */
+#define GROUPS_MAX 48
 #define KEY_MAX	   32
 
 /* Texts are padded to KEY_MAX so that a copy of constant size, without a call, writes any of them. */
