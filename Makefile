@@ -130,8 +130,30 @@ $(BUILD)/gen/init_blob.S: $(BUILD)/init
 		'.balign 16' 'init_blob: .incbin "$<"' 'init_blob_end: .byte 0' \
 		'.section .note.GNU-stack,"",@progbits' > $@
 
-# ---- the parts of the HTML report, built in ----
-REPORT_PARTS := $(addprefix userspace/replay/report.,html css js)
+# ---- the HTML report: page, style, one script out of small ones, and the terminal player, built in ----
+WEB := userspace/replay/web
+REPORT_JS := $(sort $(filter-out %/main.js,$(wildcard $(WEB)/*.js))) $(WEB)/main.js
+REPORT_PARTS := $(WEB)/page.html $(BUILD)/gen/web/style.css $(BUILD)/gen/web/report.js $(BUILD)/gen/web/player.css \
+                $(BUILD)/gen/web/player.js
+$(eval $(call stamp,$(BUILD)/stamp/report.js,$(REPORT_JS)))
+
+# What npm fetches: once, kept in $(BUILD).
+$(BUILD)/web/fetched: $(WEB)/package.json $(WEB)/package-lock.json $(WEB)/fetch.sh
+	$(call say,NPM,$@)
+	$(Q)sh $(WEB)/fetch.sh $(@D) && touch $@
+
+$(BUILD)/gen/web/player.js: $(BUILD)/web/fetched $(WEB)/player.sh
+	$(Q)mkdir -p $(@D) && sh $(WEB)/player.sh $(BUILD)/web/node_modules > $@
+
+$(BUILD)/gen/web/player.css: $(BUILD)/web/fetched
+	$(Q)mkdir -p $(@D) && cp $(BUILD)/web/node_modules/asciinema-player/dist/bundle/asciinema-player.css $@
+
+$(BUILD)/gen/web/style.css: $(sort $(wildcard $(WEB)/*.css))
+	$(Q)mkdir -p $(@D) && cat $^ > $@
+
+$(BUILD)/gen/web/report.js: $(REPORT_JS) $(BUILD)/stamp/report.js
+	$(Q)mkdir -p $(@D) && { printf '"use strict";\n(() => {\n'; cat $(REPORT_JS); printf '})();\n'; } > $@
+
 $(BUILD)/gen/report.S: $(REPORT_PARTS) userspace/replay/embed.sh
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D) && sh userspace/replay/embed.sh $(REPORT_PARTS) > $@

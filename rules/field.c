@@ -281,6 +281,19 @@ static const struct field_row *find_falco(struct str name)
 	return NULL;
 }
 
+int rule_field_alias(size_t i, const char **ret_name, enum field_id *ret_field)
+{
+	const struct field_row *r = &falco_fields[i];
+
+	if (i >= falco_fields_n)
+		return -ENOENT;
+	if (r->slot < 0 || r->get != get_slot || event_field_find(str_from(r->name)) >= 0)
+		return 0;
+	*ret_name = r->name;
+	*ret_field = (enum field_id)r->slot;
+	return 1;
+}
+
 static const struct field_row *find_native(struct str name)
 {
 	int f = event_field_find(name);

@@ -158,4 +158,8 @@ struct rule_pack {
 extern const struct rule_pack rule_packs[];
 extern const size_t rule_packs_n;
 
+/* The i-th name that conditions may use for an event's own field besides the field's name (proc.name). 1; 0: this
+ * one is computed or is a field's own name too; negative: behind the last. */
+int rule_field_alias(size_t i, const char **ret_name, enum field_id *ret_field);
+
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headless Chromium by WebDriver (W3C), without a library: what the tests of the HTML report need."""
 
+import base64
 import json
 import os
 import shutil
@@ -15,8 +16,8 @@ import urllib.request
 class Browser:
     """with Browser() as b: b.open(path); b.run("return document.title")"""
 
-    def __init__(self, dark=False):
-        self.dark = dark
+    def __init__(self, dark=False, size=(1300, 900)):
+        self.dark, self.size = dark, size
 
     @staticmethod
     def missing():
@@ -34,7 +35,7 @@ class Browser:
         self.base = "http://127.0.0.1:%d" % port
         self.driver = subprocess.Popen(["chromedriver", "--port=%d" % port], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, start_new_session=True)
-        args = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1300,900",
+        args = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=%d,%d" % self.size,
                 "--user-data-dir=" + self.profile]
         if self.dark:
             args.append("--force-dark-mode")
@@ -75,6 +76,18 @@ class Browser:
     def press(self, key):
         keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
         self.call("POST", self.session + "/actions", {"actions": [{"type": "key", "id": "k", "actions": keys}]})
+
+    def type(self, text):
+        for c in text:
+            self.press(c)
+
+    def screenshot(self):
+        """PNG bytes of what is in the window."""
+        return base64.b64decode(self.call("GET", self.session + "/screenshot"))
+
+    def print(self):
+        """PDF bytes."""
+        return base64.b64decode(self.call("POST", self.session + "/print", {}))
 
     def log(self, kind):
         return self.call("POST", self.session + "/se/log", {"type": kind})

@@ -103,6 +103,17 @@ static const struct part *parts_of(enum wire_kind kind)
 	return NULL;
 }
 
+bool timeline_part(enum wire_kind kind, size_t i, const char **ret_word, enum field_id *ret_field)
+{
+	const struct part *parts = parts_of(kind);
+
+	if (!parts || i >= PARTS_MAX || !parts[i].word)
+		return false;
+	*ret_word = parts[i].word;
+	*ret_field = parts[i].field;
+	return true;
+}
+
 /* ---- values ---- */
 
 static bool needs_quotes(struct str s)
@@ -199,7 +210,7 @@ static void put_value(const struct event *ev, enum field_id f, struct buf *out)
 /* ---- lines ---- */
 
 /* What every kind or every process has stands elsewhere in the line, or in `warder events`. */
-static bool is_common(enum field_id f)
+bool timeline_is_common(enum field_id f)
 {
 	return event_fields[f].families == FAM_ALL || f == F_OUTCOME || f == F_ERRNO ||
 	       f == F_SYSCALL || f == F_TOCTOU || !strncmp(event_fields[f].name, "proc.", 5);
@@ -208,7 +219,7 @@ static bool is_common(enum field_id f)
 static void put_all(const struct event *ev, struct buf *out)
 {
 	for (int f = 0; f < F_COUNT; f++) {
-		if (!event_has(ev, (enum field_id)f) || is_common((enum field_id)f))
+		if (!event_has(ev, (enum field_id)f) || timeline_is_common((enum field_id)f))
 			continue;
 		buf_printf(out, " %s=", event_fields[f].name);
 		put_value(ev, (enum field_id)f, out);

@@ -25,6 +25,13 @@ int timeline_what(const struct event *ev, struct buf *out);
 /* One field's value, safe for a terminal, of at most about `max` bytes. The field must be there. */
 int timeline_value(const struct event *ev, enum field_id f, size_t max, struct buf *out);
 
+/* The i-th piece of what events of a kind say: a word that ends with '=' or ' ' stands before the field's value.
+ * False behind the last; a kind without any is told by all its fields that are not common. */
+bool timeline_part(enum wire_kind kind, size_t i, const char **ret_word, enum field_id *ret_field);
+
+/* What every kind or every process has. */
+bool timeline_is_common(enum field_id f);
+
 /* Text of a sandbox for a terminal: control characters, invalid UTF-8, and characters that are invisible
  * or turn the direction (bidi controls, zero-width) come out as \xNN or \u{NNNN}; at most `max` bytes. */
 int text_for_terminal(struct str s, size_t max, struct buf *out);
