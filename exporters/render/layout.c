@@ -19,6 +19,22 @@ const struct render_column ecs_columns[F_COUNT] = { RENDER_MAP(COLUMN_ECS) };
 const struct render_column cef_columns[F_COUNT] = { RENDER_MAP(COLUMN_CEF) };
 const struct render_column leef_columns[F_COUNT] = { RENDER_MAP(COLUMN_LEEF) };
 
+struct layout_own_key layout_own_keys[F_COUNT];
+
+/* Under the lock of layout_get. */
+static int fill_own_keys(void)
+{
+	for (int f = 0; f < F_COUNT; f++) {
+		struct layout_own_key *k = &layout_own_keys[f];
+		int n = snprintf(k->key, sizeof(k->key), ",\"%s\":", event_fields[f].name);
+
+		if ((size_t)n >= sizeof(k->key))
+			return -ENAMETOOLONG;
+		k->n = (uint8_t)n;
+	}
+	return 0;
+}
+
 /* ---- making a layout ---- */
 
 static int add_group(struct layout *p, const char *path)
@@ -148,28 +164,93 @@ static bool exclude_each_other(const struct layout_step *a, const struct layout_
 	return (a->unless >= 0 && a->unless == b->when) || (b->unless >= 0 && b->unless == a->when);
 }
 
-int layout_finish(struct layout *p)
+int layout_sort(struct layout *p)
 {
 	qsort(p->steps, p->steps_n, sizeof(p->steps[0]), compare_steps);
-	for (size_t i = 0; i < p->steps_n; i++) {
+	for (size_t i = 1; i < p->steps_n; i++) {
 		struct layout_step *s = &p->steps[i];
-		const char *dot = strrchr(s->path, '.');
-		char up[LAYOUT_PATH_MAX];
-		int g, n;
 
-		if (i && !strcmp(s->path, s[-1].path) && !exclude_each_other(s, s - 1))
+		if (!strcmp(s->path, s[-1].path) && !exclude_each_other(s, s - 1))
 			return -EEXIST;
-		snprintf(up, sizeof(up), "%.*s", dot ? (int)(dot - s->path) : 0, s->path);
-		g = add_group(p, up);
-		if (g < 0)
-			return g;
-		s->group = (uint8_t)g;
-		n = snprintf(s->key, sizeof(s->key), ",\"%s\":", dot ? dot + 1 : s->path);
-		if ((size_t)n >= sizeof(s->key))
-			return -ENAMETOOLONG;
-		s->key_n = (uint8_t)n;
 	}
 	return 0;
+}
+
+static int make_key(struct layout *p, struct layout_step *s)
+{
+	const char *dot = strrchr(s->path, '.');
+	char up[LAYOUT_PATH_MAX];
+	int g, n;
+
+	snprintf(up, sizeof(up), "%.*s", dot ? (int)(dot - s->path) : 0, s->path);
+	g = add_group(p, up);
+	if (g < 0)
+		return g;
+	s->group = s->last_group = (uint8_t)g;
+	n = snprintf(s->key, sizeof(s->key), ",\"%s\":", dot ? dot + 1 : s->path);
+	if ((size_t)n >= sizeof(s->key))
+		return -ENAMETOOLONG;
+	s->key_n = (uint8_t)n;
+	s->perhaps = s->fn || s->form == FORM_HOST || s->form == FORM_NOT_HOST;
+	s->when_word = s->when < 0 ? LAYOUT_WORDS - 1 : (uint8_t)(s->when / 64);
+	s->when_bit = s->when < 0 ? LAYOUT_ALWAYS : (uint64_t)1 << s->when % 64;
+	s->unless_word = s->unless < 0 ? LAYOUT_WORDS - 1 : (uint8_t)(s->unless / 64);
+	s->unless_bit = s->unless < 0 ? LAYOUT_NEVER : (uint64_t)1 << s->unless % 64;
+	return 0;
+}
+
+static bool is_constant(const struct layout_step *s)
+{
+	return s->text && s->when < 0 && s->unless < 0;
+}
+
+/* Constants that always follow one another become one text, with the objects that end and begin in it. All texts
+ * move into the layout, where LAYOUT_PIECE bytes are readable behind them. */
+static int join_constants(struct layout *p)
+{
+	char text[LAYOUT_TEXTS_MAX + LAYOUT_MEMBER_MAX], *d;
+	size_t n = 0, used = 0;
+
+	for (size_t i = 0; i < p->steps_n; n++) {
+		struct layout_step *s = &p->steps[n];
+
+		*s = p->steps[i++];
+		if (!s->text)
+			continue;
+		if (s->text_n > LAYOUT_MEMBER_MAX / 2)
+			return -ENAMETOOLONG;
+		text[0] =
+			'x'; /* not '{': what comes first of an object is seen when it is written */
+		d = mempcpy(text + 1, s->text, s->text_n);
+		while (is_constant(s) && i < p->steps_n && is_constant(&p->steps[i])) {
+			const struct layout_step *more = &p->steps[i];
+
+			if (more->text_n > LAYOUT_MEMBER_MAX / 2 ||
+			    (size_t)(d - text) > LAYOUT_TEXTS_MAX)
+				return -E2BIG;
+			d = layout_enter(p, d, s->last_group, more->group);
+			d = layout_put_key(d, more->key, more->key_n);
+			d = mempcpy(d, more->text, more->text_n);
+			s->last_group = more->group;
+			i++;
+		}
+		s->text_n = (uint16_t)(d - text - 1);
+		if (used + s->text_n + LAYOUT_PIECE > sizeof(p->texts))
+			return -E2BIG;
+		s->text = memcpy(p->texts + used, text + 1, s->text_n);
+		used += s->text_n;
+	}
+	p->steps_n = (uint16_t)n;
+	return 0;
+}
+
+int layout_finish(struct layout *p)
+{
+	int r = layout_sort(p);
+
+	for (size_t i = 0; r == 0 && i < p->steps_n; i++)
+		r = make_key(p, &p->steps[i]);
+	return r < 0 ? r : join_constants(p);
 }
 
 const struct layout *
@@ -193,7 +274,9 @@ layout_get(struct layout_cache *cache, const struct event *ev, int version,
 	*ret_code = -ENOMEM;
 	p = found ? NULL : malloc(sizeof(*p));
 	if (p) {
-		*ret_code = make(p, kind, version);
+		*ret_code = fill_own_keys();
+		if (*ret_code == 0)
+			*ret_code = make(p, kind, version);
 		if (*ret_code == 0)
 			__atomic_store_n(&cache->layouts[i], found = p, __ATOMIC_RELEASE);
 		else
@@ -201,276 +284,4 @@ layout_get(struct layout_cache *cache, const struct event *ev, int version,
 	}
 	pthread_mutex_unlock(&lock);
 	return found;
-}
-
-/* ---- writing by it ---- */
-
-static inline char *put_text(char *d, const char *text, size_t n)
-{
-	memcpy(d, text, n);
-	return d + n;
-}
-
-static inline char *put_layout_key(char *d, const char key[LAYOUT_KEY_MAX], size_t n)
-{
-	size_t skip = d[-1] == '{';
-
-	memcpy(d - skip, key, LAYOUT_KEY_MAX);
-	if (skip)
-		d[-1] = '{';
-	return d + n - skip;
-}
-
-static char *open_groups(const struct layout *p, char *d, uint8_t from, uint8_t to)
-{
-	if (to == from)
-		return d;
-	d = open_groups(p, d, from, p->groups[to].parent);
-	return put_layout_key(d, p->groups[to].open, p->groups[to].open_n);
-}
-
-static char *enter_group(const struct layout *p, char *d, uint8_t from, uint8_t g)
-{
-	const struct layout_group *groups = p->groups;
-	uint8_t to = g;
-
-	while (groups[to].depth > groups[from].depth)
-		to = groups[to].parent;
-	while (from != to) {
-		*d++ = '}';
-		if (groups[from].list)
-			*d++ = ']';
-		from = groups[from].parent;
-		while (groups[to].depth > groups[from].depth)
-			to = groups[to].parent;
-	}
-	return open_groups(p, d, to, g);
-}
-
-bool str_is_shell_safe(struct str s)
-{
-	static const bool safe[256] = {
-		['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['+' ... ':'] = true, ['@'] = true,
-		['_'] = true,	      ['%'] = true,	    ['='] = true,
-	};
-	bool ok = s.n > 0;
-
-	for (size_t i = 0; i < s.n; i++)
-		ok &= safe[(unsigned char)s.p[i]];
-	return ok;
-}
-
-/* 'it'\''s': POSIX single quotes. */
-static char *put_quoted(struct json_writer *w, char *d, struct str s)
-{
-	bool valid = true;
-
-	*d++ = '\'';
-	while (s.n) {
-		const char *q = memchr(s.p, '\'', s.n);
-		size_t n = q ? (size_t)(q - s.p) : s.n;
-
-		d = ensure(w, d, n * JSON_ESCAPE_MAX + SLACK);
-		if (!d)
-			return NULL;
-		d = json_escape(d, (struct str){ s.p, n }, &valid);
-		if (q) {
-			d = put_text(d, "'\\\\''", 5);
-			n++;
-		}
-		s.p += n;
-		s.n -= n;
-	}
-	*d++ = '\'';
-	w->invalid |= !valid;
-	return d;
-}
-
-char *put_command(struct json_writer *w, char *d, const struct str *v, size_t n)
-{
-	*d++ = '"';
-	for (size_t i = 0; i < n; i++) {
-		d = ensure(w, d, v[i].n + SLACK);
-		if (!d)
-			return NULL;
-		if (i)
-			*d++ = ' ';
-		if (str_is_shell_safe(v[i]))
-			d = put_text(d, v[i].p, v[i].n);
-		else
-			d = put_quoted(w, d, v[i]);
-		if (!d)
-			return NULL;
-	}
-	d = ensure(w, d, SLACK);
-	if (d)
-		*d++ = '"';
-	return d;
-}
-
-/* ^([a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?\.)*...$: what OCSF 1.1 and 1.3 take as hostname_t. */
-static bool is_host_name(struct str s)
-{
-	char before = '.';
-
-	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-
-		if (c == '.' || c == '-') {
-			if (before == '.' || (c == '.' && before == '-'))
-				return false;
-		} else if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			     (c >= '0' && c <= '9'))) {
-			return false;
-		}
-		before = c;
-	}
-	return before != '.' && before != '-';
-}
-
-static char *put_form(struct json_writer *w, char *d, const struct layout_step *s,
-		      const union field_value *v)
-{
-	switch ((enum render_form)s->form) {
-	case FORM_STRING:
-		*d++ = '"';
-		d = s->type == FT_I64 ? put_i64(d, v->i) : json_digits(d, v->u);
-		*d++ = '"';
-		return d;
-	case FORM_MS:
-		return json_digits(d, v->u / NSEC_PER_MSEC);
-	case FORM_COMMAND:
-		return put_command(w, d, v->list.v, v->list.n);
-	case FORM_HOST:
-		return is_host_name(v->s) ? put_str(w, d, v->s) : d;
-	case FORM_HOST_OR_UNKNOWN:
-		return put_str(w, d, is_host_name(v->s) ? v->s : STR("unknown"));
-	case FORM_NOT_HOST:
-		return is_host_name(v->s) ? d : put_str(w, d, v->s);
-	case FORM_OCTAL:
-		*d++ = '"';
-		for (int shift = 9; shift >= 0; shift -= 3)
-			*d++ = (char)('0' + (v->u >> shift & 7));
-		*d++ = '"';
-		return d;
-	case FORM_TYPE:
-		break;
-	}
-	return put_value(w, d, s->type, v);
-}
-
-static char *put_step(struct json_writer *w, char *d, const struct layout *p,
-		      const struct layout_step *s, uint8_t *group, const struct event *ev)
-{
-	size_t before = (size_t)(d - w->out->p), value;
-
-	d = enter_group(p, d, *group, s->group);
-	d = put_layout_key(d, s->key, s->key_n);
-	if (s->text) {
-		*group = s->group;
-		return put_text(d, s->text, s->text_n);
-	}
-	value = (size_t)(d - w->out->p);
-	d = s->fn ? s->fn(w, d, ev) : put_form(w, d, s, &ev->v[s->field]);
-	if (d && (size_t)(d - w->out->p) == value)
-		return w->out->p + before; /* nothing to say */
-	*group = s->group;
-	return d;
-}
-
-static char *put_steps(struct json_writer *w, char *d, const struct layout *p, uint8_t *group,
-		       const struct event *ev)
-{
-	for (const struct layout_step *s = p->steps; s < p->steps + p->steps_n; s++) {
-		if ((s->when >= 0 && !event_has(ev, (enum field_id)s->when)) ||
-		    (s->unless >= 0 && event_has(ev, (enum field_id)s->unless)))
-			continue;
-		d = ensure(w, d, 2 * SLACK + s->text_n);
-		if (d)
-			d = put_step(w, d, p, s, group, ev);
-		if (!d)
-			return NULL;
-	}
-	return d;
-}
-
-/* What no row carries, under its own name. */
-static char *put_rest(struct json_writer *w, char *d, const struct layout *p, uint8_t *group,
-		      const struct event *ev)
-{
-	for (size_t word = 0; word < EVENT_PRESENT_WORDS; word++) {
-		uint64_t bits = ev->present[word] & ~p->handled[word];
-
-		for (; bits; bits &= bits - 1) {
-			size_t f = word * 64 + (size_t)__builtin_ctzll(bits);
-			const char *name = event_fields[f].name;
-			size_t n = strlen(name);
-
-			d = ensure(w, d, 2 * SLACK);
-			if (!d)
-				return NULL;
-			d = enter_group(p, d, *group, p->rest);
-			*group = p->rest;
-			if (d[-1] != '{')
-				*d++ = ',';
-			*d++ = '"';
-			d = put_text(d, name, n);
-			d = put_text(d, "\":", 2);
-			d = put_value(w, d, event_fields[f].type, &ev->v[f]);
-			if (!d)
-				return NULL;
-		}
-	}
-	return d;
-}
-
-/* Behind the rest: the bytes of strings that were not UTF-8. */
-static char *put_raw(struct json_writer *w, char *d, const struct layout *p, uint8_t *group,
-		     const struct event *ev)
-{
-	d = ensure(w, d, 2 * SLACK);
-	if (!d)
-		return NULL;
-	d = enter_group(p, d, *group, p->rest);
-	*group = p->rest;
-	if (d[-1] != '{')
-		*d++ = ',';
-	d = put_text(d, "\"raw\":", 6);
-	w->out->n = (size_t)(d - w->out->p);
-	event_raw_to_json(ev, w->out);
-	if (w->out->failed)
-		return NULL;
-	w->end = w->out->p + w->out->cap;
-	return ensure(w, w->out->p + w->out->n, SLACK);
-}
-
-int layout_json(const struct layout *p, const struct event *ev, struct buf *out)
-{
-	struct json_writer w = { .out = out };
-	uint8_t group = 0;
-	size_t n = out->n;
-	char *d;
-
-	w.error = buf_reserve(out, 2 * SLACK);
-	if (w.error < 0)
-		return w.error;
-	w.error = -EMSGSIZE;
-	w.end = out->p + out->cap;
-	d = out->p + n;
-	*d++ = '{';
-	d = put_steps(&w, d, p, &group, ev);
-	if (d)
-		d = put_rest(&w, d, p, &group, ev);
-	if (d && w.invalid)
-		d = put_raw(&w, d, p, &group, ev);
-	if (d)
-		d = ensure(&w, d, 2 * SLACK);
-	if (!d) {
-		out->n = n;
-		return w.error;
-	}
-	d = enter_group(p, d, group, 0);
-	*d++ = '}';
-	out->n = (size_t)(d - out->p);
-	return 0;
 }

@@ -4,6 +4,8 @@
 #ifndef WARDER_EXPORTERS_RENDER_LAYOUT_H
 #define WARDER_EXPORTERS_RENDER_LAYOUT_H
 
+#include <string.h>
+
 #include "exporters/render/map.h"
 #include "userspace/event/event.h"
 #include "userspace/event/json_value.h"
@@ -75,14 +77,28 @@ struct layout_group {
 	char path[LAYOUT_PATH_MAX];
 };
 
+#define LAYOUT_WORDS	  (EVENT_PRESENT_WORDS + 1) /* the last one: what is always so */
+#define LAYOUT_ALWAYS	  1
+#define LAYOUT_NEVER	  2
+#define LAYOUT_TEXTS_MAX  4096
+#define LAYOUT_MEMBER_MAX 1024
+#define LAYOUT_PIECE	  32
+
+/* What is needed for each event stands in front. */
 struct layout_step {
-	uint8_t group, key_n, form, type;
-	int16_t when, unless, field;
+	uint64_t when_bit, unless_bit;
+	uint8_t when_word, unless_word;
+	uint8_t group,
+		last_group; /* before the text and behind it, which may be of several members */
+	uint8_t key_n, form, type;
+	bool perhaps; /* there may be nothing to say */
+	int16_t field;
 	uint16_t text_n;
-	uint16_t max; /* bytes of the value, where the format limits it; 0 = no limit */
 	const char *text;
 	render_fn fn;
 	char key[LAYOUT_KEY_MAX]; /* ,"pid": */
+	int16_t when, unless;
+	uint16_t max; /* bytes of the value, where the format limits it; 0 = no limit */
 	char path[LAYOUT_PATH_MAX];
 };
 
@@ -92,7 +108,16 @@ struct layout {
 	uint16_t steps_n, groups_n;
 	struct layout_step steps[LAYOUT_STEPS_MAX];
 	struct layout_group groups[LAYOUT_GROUPS_MAX];
+	char texts[LAYOUT_TEXTS_MAX];
 };
+
+/* A field under its own name: ,"proc.cwd": */
+struct layout_own_key {
+	uint8_t n;
+	char key[LAYOUT_KEY_MAX];
+};
+
+extern struct layout_own_key layout_own_keys[F_COUNT];
 
 /* Starts an empty layout; `rest` is the object for what no row carries ("unmapped"). */
 void layout_start(struct layout *p, const char *rest);
@@ -102,11 +127,27 @@ int layout_add(struct layout *p, const struct render_row *rows, size_t n, const 
 int layout_add_columns(struct layout *p, const struct render_column *columns, int version,
 		       const struct kind_def *kind, const char *root,
 		       const struct render_exception *exceptions, size_t n);
-/* Sorts the steps by their paths and makes the keys. -EEXIST when two rows that can both apply have the same
- * path (a mistake in the tables). */
+/* Sorts the steps by their paths. -EEXIST when two rows that can both apply have the same path (a mistake in the
+ * tables). */
+int layout_sort(struct layout *p);
+/* For JSON: sorts them, makes the keys, joins what is the same in every event of the kind. */
 int layout_finish(struct layout *p);
 /* One JSON object, appended. 0, -ENOMEM, -EMSGSIZE. */
 int layout_json(const struct layout *p, const struct event *ev, struct buf *out);
+
+/* Closes and opens objects at d, behind a member of group `from`, so that one of group `to` can follow. */
+char *layout_enter(const struct layout *p, char *d, uint8_t from, uint8_t to);
+
+/* A key or the start of an object, LAYOUT_KEY_MAX bytes of it; what is the first of its object has no comma. */
+static inline char *layout_put_key(char *d, const char key[LAYOUT_KEY_MAX], size_t n)
+{
+	size_t skip = d[-1] == '{';
+
+	memcpy(d - skip, key, LAYOUT_KEY_MAX);
+	if (skip)
+		d[-1] = '{';
+	return d + n - skip;
+}
 
 /* Needs no quotes in a shell's command line. */
 bool str_is_shell_safe(struct str s);

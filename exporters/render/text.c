@@ -106,7 +106,7 @@ static int make_cef(struct layout *p, const struct kind_def *kind, int version)
 		r = layout_add(p, kind->id == WIRE_NET_ACCEPT ? CEF_INBOUND : CEF_OUTBOUND, 1,
 			       NULL);
 	set_limits(p);
-	return r < 0 ? r : layout_finish(p);
+	return r < 0 ? r : layout_sort(p);
 }
 
 static int make_leef(struct layout *p, const struct kind_def *kind, int version)
@@ -116,7 +116,7 @@ static int make_leef(struct layout *p, const struct kind_def *kind, int version)
 	layout_start(p, NULL);
 	r = layout_add_columns(p, leef_columns, version, kind, NULL, LEEF_EXCEPTIONS,
 			       ARRAY_SIZE(LEEF_EXCEPTIONS));
-	return r < 0 ? r : layout_finish(p);
+	return r < 0 ? r : layout_sort(p);
 }
 
 /* ---- values ---- */

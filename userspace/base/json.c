@@ -3,17 +3,6 @@
 
 #include <string.h>
 
-static const char DIGIT_PAIRS[] = "00010203040506070809"
-				  "10111213141516171819"
-				  "20212223242526272829"
-				  "30313233343536373839"
-				  "40414243444546474849"
-				  "50515253545556575859"
-				  "60616263646566676869"
-				  "70717273747576777879"
-				  "80818283848586878889"
-				  "90919293949596979899";
-
 /* What a byte needs inside a string: 0 nothing, 'u' \u00XX, 1 start of a multi-byte sequence, else
  * the letter behind the backslash. DEL is escaped too: terminals act on it. */
 static const unsigned char ESCAPE[256] = {
@@ -224,39 +213,19 @@ void json_strz(struct json *j, const char *z)
 	json_str(j, str_from(z));
 }
 
-static unsigned count_digits(uint64_t v)
+char *json_digits_long(char *d, uint64_t v)
 {
-	for (unsigned n = 1;; n += 4, v /= 10000) {
-		if (v < 10)
-			return n;
-		if (v < 100)
-			return n + 1;
-		if (v < 1000)
-			return n + 2;
-		if (v < 10000)
-			return n + 3;
-	}
-}
+	uint64_t high = v / 100000000;
 
-char *json_digits(char *d, uint64_t v)
-{
-	char *end = d + count_digits(v), *p = end;
-
-	while (v >= 100) {
-		p -= 2;
-		memcpy(p, DIGIT_PAIRS + (v % 100) * 2, 2);
-		v /= 100;
-	}
-	if (v >= 10)
-		memcpy(p - 2, DIGIT_PAIRS + v * 2, 2);
-	else
-		p[-1] = (char)('0' + v);
-	return end;
+	d = high < 100000000
+		    ? json_digits(d, high)
+		    : json_digits8(json_digits(d, high / 100000000), (uint32_t)(high % 100000000));
+	return json_digits8(d, (uint32_t)(v % 100000000));
 }
 
 void json_u64(struct json *j, uint64_t v)
 {
-	char tmp[20];
+	char tmp[JSON_DIGITS_ROOM];
 
 	before_value(j);
 	buf_add(j->out, tmp, (size_t)(json_digits(tmp, v) - tmp));

@@ -79,11 +79,11 @@ static bool check_value(struct json_reader *r, int depth)
 static bool is_json(struct str text)
 {
 	struct arena arena;
-	struct json_reader r = { .p = text.p, .end = text.p + text.n, .arena = &arena };
+	struct json_reader r;
 	bool good;
 
 	arena_init(&arena, JSON_MEM_MAX);
-	good = check_value(&r, 0) && !json_peek(&r) && r.p == r.end;
+	good = json_reader_init(&r, &arena, text) == 0 && check_value(&r, 0) && !json_peek(&r) && r.p == r.end;
 	arena_done(&arena);
 	return good;
 }

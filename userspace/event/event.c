@@ -27,7 +27,12 @@ static const char *const escape_names[] = { WIRE_ESCAPES(ESCAPE_ROW) };
 _Static_assert(F_COUNT * 2 <= FIELD_INDEX_SIZE, "field index too full");
 
 static int16_t field_index[FIELD_INDEX_SIZE]; /* field + 1; 0 = free */
-static pthread_once_t field_index_once = PTHREAD_ONCE_INIT;
+
+#define KIND_INDEX_SIZE 128
+_Static_assert(ARRAY_SIZE(event_kinds) * 2 <= KIND_INDEX_SIZE, "kind index too full");
+
+static int16_t kind_index[KIND_INDEX_SIZE];
+static pthread_once_t indices_once = PTHREAD_ONCE_INIT;
 
 static uint32_t name_hash(struct str s)
 {
@@ -38,8 +43,15 @@ static uint32_t name_hash(struct str s)
 	return h ^ h >> 15;
 }
 
-static void field_index_fill(void)
+static void indices_fill(void)
 {
+	for (size_t k = 0; k < event_kinds_n; k++) {
+		uint32_t i = name_hash(str_from(event_kinds[k].name));
+
+		while (kind_index[i % KIND_INDEX_SIZE])
+			i++;
+		kind_index[i % KIND_INDEX_SIZE] = (int16_t)(k + 1);
+	}
 	for (int f = 0; f < F_COUNT; f++) {
 		uint32_t i = name_hash(str_from(event_fields[f].name));
 
@@ -54,7 +66,7 @@ int event_field_find(struct str name)
 	uint32_t i = name_hash(name);
 	int16_t slot;
 
-	pthread_once(&field_index_once, field_index_fill);
+	pthread_once(&indices_once, indices_fill);
 	while ((slot = field_index[i++ % FIELD_INDEX_SIZE]))
 		if (str_eqz(name, event_fields[slot - 1].name))
 			return slot - 1;
@@ -74,9 +86,13 @@ const struct kind_def *event_kind_by_id(uint16_t id)
 
 const struct kind_def *event_kind_by_name(struct str name)
 {
-	for (size_t i = 0; i < event_kinds_n; i++)
-		if (str_eqz(name, event_kinds[i].name))
-			return &event_kinds[i];
+	uint32_t i = name_hash(name);
+	int16_t slot;
+
+	pthread_once(&indices_once, indices_fill);
+	while ((slot = kind_index[i++ % KIND_INDEX_SIZE]))
+		if (str_eqz(name, event_kinds[slot - 1].name))
+			return &event_kinds[slot - 1];
 	return NULL;
 }
 

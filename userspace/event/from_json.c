@@ -3,22 +3,24 @@
  * an error (unknown or repeated members, wrong types, "raw" that contradicts the text). Free are only
  * white space, the order of members and dotted names ("proc.exe"), because people write fixtures. */
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 #include "userspace/event/event.h"
-#include "userspace/event/json_own.h"
+#include "userspace/event/json_keys.h"
+#include "userspace/event/json_raw.h"
 #include "userspace/event/json_read.h"
 
 #define PATH_LEN_MAX  64
-#define DEPTH_MAX     4		/* objects by dots: "net.src.ip" has two */
 #define LIST_MAX      (1 << 20) /* members of one list */
 #define ANCESTORS_MAX 256
 #define ANSWERS_MAX   256
 #define RAW_MAX	      (1 << 18) /* strings that are not UTF-8 */
+#define UNKNOWN	      INT16_MIN
+#define RAW	      (INT16_MIN + 1)
+#define SECOND_LEN    19 /* 2026-01-31T12:34:56 */
 
 struct raw_member {
 	struct str path, base64;
@@ -27,8 +29,11 @@ struct raw_member {
 struct reader {
 	struct json_reader in;
 	struct event *ev;
-	char path[PATH_LEN_MAX]; /* dotted name of what is being read */
-	size_t path_n;
+	const char *start;	  /* of the text */
+	struct json_slot *before; /* the key before this one */
+	struct str key;		  /* of what is being read, */
+	unsigned group;		  /* and the object that it stands in */
+	struct str raw_path;	  /* or what "raw" says about this string */
 	struct raw_member *raw;
 	size_t raw_n, raw_room;
 	bool has_raw;
@@ -85,34 +90,61 @@ static int64_t read_seconds(const char *p)
 	return ((days * 24 + hour) * 60 + minute) * 60 + second;
 }
 
+/* Seconds since 1970 of a time's first part. Events of one second come one after the other. */
+static bool read_second(struct reader *r, const char *p, uint64_t *ret)
+{
+	static __thread struct {
+		char text[SECOND_LEN + 1];
+		uint64_t second;
+	} last = { "1970-01-01T00:00:00", 0 };
+	char text[RFC3339_NS_LEN + 1];
+	uint64_t ns;
+	int64_t sec;
+
+	if (!memcmp(p, last.text, SECOND_LEN)) {
+		*ret = last.second;
+		return true;
+	}
+	sec = read_seconds(p);
+	if (sec < 0)
+		return json_problem(&r->in, "bad time");
+	if (__builtin_mul_overflow((uint64_t)sec, NSEC_PER_SEC, &ns))
+		return json_problem(&r->in, "time out of range");
+	rfc3339_ns(text, ns); /* refuses what normalises to another time: February 30th, 24:00 */
+	if (memcmp(text, p, SECOND_LEN))
+		return json_problem(&r->in, "bad time");
+	memcpy(last.text, p, SECOND_LEN);
+	*ret = last.second = (uint64_t)sec;
+	return true;
+}
+
 static bool read_time(struct reader *r, uint64_t *ret)
 {
-	char text[RFC3339_NS_LEN + 1];
-	unsigned long ns = 0;
+	uint64_t ns = 0, second = 0;
 	struct str s;
 	const char *p;
-	int64_t sec;
 
 	if (!json_read_string(&r->in, &s))
 		return false;
 	if (s.n < 20 || s.n > RFC3339_NS_LEN || s.p[s.n - 1] != 'Z')
 		return json_problem(&r->in,
 				    "expected a time such as 2026-01-31T12:34:56.000000000Z");
-	sec = read_seconds(s.p);
-	p = s.p + 19;
+	p = s.p + SECOND_LEN;
 	if (*p == '.') {
-		unsigned long scale = 100000000;
+		static const unsigned scales[] = { 100000000, 10000000, 1000000, 100000, 10000,
+						   1000,      100,	10,	 1 };
 
-		for (p++; *p >= '0' && *p <= '9'; p++, scale /= 10)
-			ns += (unsigned long)(*p - '0') * scale;
+		p++; /* at most nine digits: the length is checked */
+		for (size_t i = 0; *p >= '0' && *p <= '9'; p++, i++)
+			ns += (unsigned)(*p - '0') * scales[i];
 	}
-	if (p != s.p + s.n - 1 || sec < 0)
+	if (p != s.p + s.n - 1)
 		return json_problem(&r->in, "bad time");
-	if (__builtin_mul_overflow((uint64_t)sec, NSEC_PER_SEC, ret) ||
-	    __builtin_add_overflow(*ret, ns, ret))
+	if (!read_second(r, s.p, &second))
+		return false;
+	if (__builtin_add_overflow(second * NSEC_PER_SEC, ns, ret))
 		return json_problem(&r->in, "time out of range");
-	rfc3339_ns(text, *ret); /* refuses what normalises to another time: February 30th, 24:00 */
-	return memcmp(text, s.p, 19) ? json_problem(&r->in, "bad time") : true;
+	return true;
 }
 
 static bool read_hex(struct reader *r, uint64_t *ret)
@@ -125,11 +157,11 @@ static bool read_hex(struct reader *r, uint64_t *ret)
 	if (s.n < 3 || s.n > 18 || s.p[0] != '0' || s.p[1] != 'x')
 		return json_problem(&r->in, "expected hexadecimal such as \"0x1f\"");
 	for (size_t i = 2; i < s.n; i++) {
-		const char *digits = "0123456789abcdef", *at = strchr(digits, s.p[i] | 0x20);
+		unsigned c = (unsigned char)s.p[i], letter = (c | 0x20) - 'a';
 
-		if (!s.p[i] || !at)
+		if (c - '0' >= 10 && letter >= 6)
 			return json_problem(&r->in, "bad hexadecimal digit");
-		v = v << 4 | (uint64_t)(at - digits);
+		v = v << 4 | (c - '0' < 10 ? c - '0' : letter + 10);
 	}
 	*ret = v;
 	return true;
@@ -145,8 +177,12 @@ static bool read_ip(struct reader *r, struct ip_addr *ret)
 }
 
 /* Behind the member in front: is there another one? Sets a problem on anything but ',' and `end`. */
-static bool next_member(struct reader *r, size_t n, char end)
+static inline bool next_member(struct reader *r, size_t n, char end)
 {
+	if (n && *r->in.p == ',' && r->in.p[1] == '"') { /* most often */
+		r->in.p++;
+		return true;
+	}
 	if (json_take(&r->in, end))
 		return false;
 	if (n && !json_expect(&r->in, ',', "expected ',' or the end"))
@@ -177,7 +213,7 @@ static bool read_list(struct reader *r, union field_value *ret)
 
 /* Members of the objects inside lists, by name; each at most once. */
 struct member {
-	const char *name;
+	struct str name;
 	bool is_number;
 	bool required;
 	size_t offset;
@@ -201,19 +237,23 @@ static bool read_number(struct reader *r, const struct member *m, void *object)
 
 static bool read_object(struct reader *r, const struct member *members, size_t n, void *object)
 {
+	size_t count = 0, likely = 0; /* they come in our order */
 	unsigned seen = 0;
-	size_t count = 0;
 	struct str key;
 
 	if (!json_expect(&r->in, '{', "expected an object"))
 		return false;
 	for (; next_member(r, count, '}'); count++) {
-		size_t i = 0;
+		size_t i;
 
 		if (!json_read_string(&r->in, &key) || !json_expect(&r->in, ':', "expected ':'"))
 			return false;
-		while (i < n && !str_eqz(key, members[i].name))
+		for (i = likely; i < n && !str_eq(key, members[i].name);)
 			i++;
+		if (i == n)
+			for (i = 0; i < n && !str_eq(key, members[i].name);)
+				i++;
+		likely = i + 1;
 		if (i == n || seen >> i & 1)
 			return json_problem(&r->in, i == n ? "unknown member in the list"
 							   : "member given twice in the list");
@@ -230,16 +270,17 @@ static bool read_object(struct reader *r, const struct member *members, size_t n
 	return !r->in.problem;
 }
 
+#define NUMBER(type, m)                                                                      \
+	{                                                                                    \
+		STR(#m), true, true, offsetof(struct type, m), sizeof(((struct type *)0)->m) \
+	}
+#define STRING(type, m, required)                                     \
+	{                                                             \
+		STR(#m), false, required, offsetof(struct type, m), 0 \
+	}
+
 static bool read_ancestors(struct reader *r, union field_value *ret)
 {
-#define NUMBER(type, m)                                                                 \
-	{                                                                               \
-#m, true, true, offsetof(struct type, m), sizeof(((struct type *)0)->m) \
-	}
-#define STRING(type, m, required)                                \
-	{                                                        \
-#m, false, required, offsetof(struct type, m), 0 \
-	}
 	static const struct member members[] = {
 		NUMBER(event_ancestor, pid),
 		NUMBER(event_ancestor, start),
@@ -352,90 +393,135 @@ static bool read_raw(struct reader *r)
 	return !r->in.problem;
 }
 
-/* What stands before a dot in a field's name: few, so they are looked up one after the other. */
-#define GROUPS_MAX 48
-
-static struct str groups[GROUPS_MAX];
-static size_t groups_n;
-static pthread_once_t groups_once = PTHREAD_ONCE_INIT;
-
-static bool find_group(struct str path)
+/* The whole name of what is being read; empty when it is too long to be one. */
+static struct str path_of(const struct reader *r, char out[PATH_LEN_MAX])
 {
-	for (size_t i = 0; i < groups_n; i++)
-		if (str_eq(groups[i], path))
-			return true;
-	return false;
-}
+	struct str group = r->group ? json_groups[r->group].path : STR(""), key = r->key;
+	size_t n;
 
-static void groups_fill(void)
-{
-	for (int f = 0; f < F_COUNT; f++) {
-		const char *name = event_fields[f].name;
-
-		for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
-			struct str path = { name, (size_t)(dot - name) };
-
-			if (!find_group(path) && groups_n < GROUPS_MAX)
-				groups[groups_n++] = path;
-		}
+	if (r->raw_path.n) {
+		group = STR("raw");
+		key = r->raw_path;
 	}
+	n = group.n;
+	if (n + key.n + 2 > PATH_LEN_MAX)
+		return STR("");
+	memcpy(out, group.p, n);
+	if (n && key.n)
+		out[n++] = '.';
+	memcpy(out + n, key.p, key.n);
+	return (struct str){ out, n + key.n };
 }
 
-static bool is_group(struct str path)
+/* A field, ~group or UNKNOWN: as json_key_find, and with dots in the key. */
+static int find_dotted(const struct reader *r)
 {
-	pthread_once(&groups_once, groups_fill);
-	return find_group(path);
+	char text[PATH_LEN_MAX];
+	struct str path = path_of(r, text);
+	int f = event_field_find(path);
+	unsigned group;
+
+	if (f >= 0)
+		return f;
+	group = json_group_find(path);
+	return group ? ~(int)group : UNKNOWN;
 }
 
-/* Appends a key to the path. */
-static bool push_key(struct reader *r, struct str key)
+static bool read_field(struct reader *r, enum field_id f)
 {
-	if (r->path_n + key.n + 2 > sizeof(r->path))
-		return json_problem(&r->in, "unknown member");
-	if (r->path_n)
-		r->path[r->path_n++] = '.';
-	memcpy(r->path + r->path_n, key.p, key.n);
-	r->path_n += key.n;
+	if (event_has(r->ev, f))
+		return json_problem(&r->in, "member given twice");
+	if (!read_value(r, json_keys[f].type, &r->ev->v[f]))
+		return json_problem(&r->in, "bad value");
+	event_mark(r->ev, f);
 	return true;
 }
 
-/* One member: its value is read when the path is a field. *ret_open: it is an object to go into. */
-static bool read_member(struct reader *r, bool *ret_open)
+/* Its head is loaded before anything is stored beside it: a load that has to wait for a store costs more than all else
+ * here. So a key gets no NUL, either. */
+static bool read_key(struct reader *r, uint64_t *ret_head)
 {
-	struct str path;
-	int f;
+	struct json_reader *in = &r->in;
+	char *start, *end;
+	uint64_t x;
 
-	*ret_open = false;
-	path = (struct str){ r->path, r->path_n };
-	if (str_eqz(path, "raw"))
-		return read_raw(r);
-	f = event_field_find(path);
-	if (f >= 0) {
-		if (event_has(r->ev, (enum field_id)f))
-			return json_problem(&r->in, "member given twice");
-		if (!read_value(r, event_fields[f].type, &r->ev->v[f]))
-			return json_problem(&r->in, "bad value");
-		event_mark(r->ev, (enum field_id)f);
-		return true;
+	if (json_peek(in) == '"') {
+		start = in->p + 1;
+		x = json_load8(start);
+		end = json_plain_end(start);
+		if (*end == '"') {
+			r->key = (struct str){ start, (size_t)(end - start) };
+			in->p = end + 1;
+			*ret_head = json_key_head(x, r->key.n);
+			return true;
+		}
 	}
-	if (!is_group(path))
-		return json_problem(&r->in, "unknown member");
-	*ret_open = true;
+	if (!json_read_string(in, &r->key))
+		return false;
+	*ret_head = json_key_head(json_load8(r->key.p), r->key.n);
+	return true;
+}
+
+static bool find_key(struct reader *r, int *ret_what)
+{
+	struct json_slot *s;
+	uint64_t head;
+
+	if (!read_key(r, &head) || !json_expect(&r->in, ':', "expected ':'"))
+		return false;
+	s = json_key_find(head, r->key, r->group);
+	if (!s) {
+		*ret_what = !r->group && str_eq(r->key, STR("raw")) ? RAW : find_dotted(r);
+		return *ret_what != UNKNOWN || json_problem(&r->in, "unknown member");
+	}
+	__atomic_store_n(&r->before->likely, (uint16_t)(s - json_slots), __ATOMIC_RELAXED);
+	r->before = s;
+	*ret_what = s->what;
+	return true;
+}
+
+/* A key and its colon. Keys come in the same order in one record after the other, so the one that followed the last
+ * time is tried first: nothing that comes later has to wait until the end of this one is found. */
+static inline bool take_key(struct reader *r, int *ret_what)
+{
+	struct json_slot *s = &json_slots[__atomic_load_n(&r->before->likely, __ATOMIC_RELAXED)];
+
+	if (s->group != r->group || !json_key_is(r->in.p, s))
+		return find_key(r, ret_what);
+	r->key = (struct str){ r->in.p + 1, s->n };
+	r->in.p += s->n + 3;
+	r->before = s;
+	*ret_what = s->what;
+	return true;
+}
+
+/* One member. *ret_open: the object to go into; 0 when it is none. */
+static inline bool read_member(struct reader *r, unsigned *ret_open)
+{
+	int what;
+
+	*ret_open = 0;
+	if (!take_key(r, &what))
+		return false;
+	if (what >= 0)
+		return read_field(r, (enum field_id)what);
+	if (what == RAW)
+		return read_raw(r);
+	*ret_open = (unsigned)~what;
 	return json_expect(&r->in, '{', "expected an object");
 }
 
-/* The nested objects without recursion: the path says where we are. A repeated object is fine as long
- * as no field comes twice. */
+/* The nested objects without recursion. A repeated object is fine as long as no field comes twice. */
 static bool read_members(struct reader *r)
 {
-	size_t lengths[DEPTH_MAX + 1] = { 0 }, counts[DEPTH_MAX + 1] = { 0 }, depth = 0;
-	struct str key;
-	bool open;
+	unsigned groups[JSON_NEST_MAX + 1] = { 0 }, open;
+	size_t counts[JSON_NEST_MAX + 1] = { 0 }, depth = 0;
 
 	if (!json_expect(&r->in, '{', "expected an object"))
 		return false;
 	for (;;) {
-		r->path_n = lengths[depth];
+		r->group = groups[depth];
+		r->key = STR("");
 		if (!next_member(r, counts[depth], '}')) {
 			if (r->in.problem)
 				return false;
@@ -444,180 +530,83 @@ static bool read_members(struct reader *r)
 			continue;
 		}
 		counts[depth]++;
-		if (!json_read_string(&r->in, &key) || !push_key(r, key) ||
-		    !json_expect(&r->in, ':', "expected ':'") || !read_member(r, &open))
+		if (!read_member(r, &open))
 			return false;
 		if (!open)
 			continue;
-		if (depth == DEPTH_MAX)
+		if (depth == JSON_NEST_MAX)
 			return json_problem(&r->in, "objects too deep");
-		depth++;
-		lengths[depth] = r->path_n;
+		groups[++depth] = open;
 		counts[depth] = 0;
 	}
 }
 
-/* ---- "raw" ---- */
-
-static bool parse_index(struct str *s, size_t n, size_t *ret)
-{
-	size_t v = 0, i = 0;
-
-	for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9' && i < 8; i++)
-		v = v * 10 + (size_t)(s->p[i] - '0');
-	if (i == 0 || (i > 1 && s->p[0] == '0') || v >= n)
-		return false;
-	s->p += i;
-	s->n -= i;
-	*ret = v;
-	return true;
-}
-
-static struct str *ancestor_string(const struct event_ancestor *a, struct str name)
-{
-	if (str_eqz(name, ".comm"))
-		return (struct str *)&a->comm;
-	return str_eqz(name, ".exe") ? (struct str *)&a->exe : NULL;
-}
-
-static struct str *answer_string(const struct event_dns_answer *a, struct str name)
-{
-	if (str_eqz(name, ".name"))
-		return (struct str *)&a->name;
-	if (str_eqz(name, ".type"))
-		return (struct str *)&a->type;
-	return str_eqz(name, ".data") ? (struct str *)&a->data : NULL;
-}
-
-/* The string that a path in "raw" names; NULL when there is none. All were made by this reader, so
- * writing through the list's const is fine. */
-static struct str *raw_target(struct event *ev, struct str path)
-{
-	int f = event_field_find(path);
-	union field_value *v;
-	struct str rest;
-	size_t i;
-
-	if (f >= 0)
-		return event_has(ev, f) && event_fields[f].type == FT_STR ? &ev->v[f].s : NULL;
-	for (f = 0; f < F_COUNT; f++) {
-		size_t n = strlen(event_fields[f].name);
-
-		if (!event_has(ev, f) || path.n <= n || path.p[n] != '.' ||
-		    memcmp(path.p, event_fields[f].name, n))
-			continue;
-		v = &ev->v[f];
-		rest = (struct str){ path.p + n + 1, path.n - n - 1 };
-		switch (event_fields[f].type) {
-		case FT_STRLIST:
-			if (!parse_index(&rest, v->list.n, &i) || rest.n)
-				return NULL;
-			return (struct str *)&v->list.v[i];
-		case FT_ANCESTORS:
-			if (!parse_index(&rest, v->ancestors.n, &i))
-				return NULL;
-			return ancestor_string(&v->ancestors.v[i], rest);
-		case FT_ANSWERS:
-			if (!parse_index(&rest, v->answers.n, &i))
-				return NULL;
-			return answer_string(&v->answers.v[i], rest);
-		default:
-			return NULL;
-		}
-	}
-	return NULL;
-}
-
-/* The bytes must be what the text was made from: U+FFFD for each byte that is not UTF-8. */
-static bool raw_fits(struct str bytes, struct str text)
-{
-	size_t at = 0;
-
-	for (size_t i = 0; i < bytes.n;) {
-		struct str left = { bytes.p + i, bytes.n - i };
-		size_t k = utf8_length(left);
-
-		if (k && (text.n - at < k || memcmp(text.p + at, left.p, k)))
-			return false;
-		if (!k && (text.n - at < 3 || memcmp(text.p + at, "\xef\xbf\xbd", 3)))
-			return false;
-		at += k ? k : 3;
-		i += k ? k : 1;
-	}
-	return at == text.n && !utf8_is_valid(bytes);
-}
+/* ---- the whole ---- */
 
 static bool apply_raw(struct reader *r)
 {
 	for (size_t i = 0; i < r->raw_n; i++) {
-		struct str *target = raw_target(r->ev, r->raw[i].path), bytes;
+		const char *problem;
 
-		r->path_n = 0;
-		if (!push_key(r, STR("raw")) || !push_key(r, r->raw[i].path))
-			return json_problem(&r->in, "unknown member");
-		if (!target || !target->p)
-			return json_problem(&r->in, "no such string in the event");
-		if (!base64_decode(r->in.arena, r->raw[i].base64, &bytes))
-			return json_problem(&r->in, "bad base64");
-		if (!raw_fits(bytes, *target))
-			return json_problem(&r->in, "bytes do not belong to the text");
-		*target = bytes;
+		r->raw_path = r->raw[i].path;
+		problem = json_raw_apply(r->ev, r->raw[i].path, r->raw[i].base64);
+		if (problem)
+			return json_problem(&r->in, problem);
 	}
+	r->raw_path = STR("");
 	return true;
 }
-
-/* ---- the whole ---- */
 
 static bool check(struct reader *r)
 {
 	const struct kind_def *kind = event_kind_by_name(event_str(r->ev, F_KIND));
 
-	r->path_n = 0;
 	if (json_peek(&r->in))
 		return json_problem(&r->in, "text behind the event");
 	if (r->in.p != r->in.end)
 		return json_problem(&r->in, "NUL behind the event");
-	if (!apply_raw(r))
+	if (r->raw_n && !apply_raw(r))
 		return false;
-	r->path_n = 0;
 	if (!event_has(r->ev, F_KIND))
 		return json_problem(&r->in, "no \"kind\"");
-	push_key(r, STR("kind"));
+	r->key = STR("kind");
 	if (!kind)
 		return json_problem(&r->in, "unknown kind");
 	r->ev->kind = kind->id;
 	event_set_strz(r->ev, F_KIND, kind->name);
-	r->path_n = 0;
 	if (!event_has(r->ev, F_V))
 		event_set_u64(r->ev, F_V, EVENT_SCHEMA_VERSION);
-	if (event_u64(r->ev, F_V) == EVENT_SCHEMA_VERSION)
-		return true;
-	push_key(r, STR("v"));
-	return json_problem(&r->in, "unknown schema version");
+	r->key = STR("v");
+	return event_u64(r->ev, F_V) == EVENT_SCHEMA_VERSION ||
+	       json_problem(&r->in, "unknown schema version");
 }
 
-int event_from_json_slowly(struct event *ret, struct arena *arena, struct str json, struct err *err)
+static int explain(const struct reader *r, struct err *err)
 {
-	struct reader r = {
-		.in = { .p = json.p, .end = json.p + json.n, .arena = arena },
-		.ev = ret,
-	};
+	char text[PATH_LEN_MAX];
+	struct str path = path_of(r, text);
+	size_t at = (size_t)(r->in.p - r->start);
 
-	event_init(ret, 0, arena);
-	event_unset(ret, F_V);
-	if (read_members(&r) && check(&r))
-		return 0;
-	if (r.in.no_memory)
+	if (r->in.no_memory)
 		return err_set(err, ENOMEM, "event: out of memory");
-	if (r.path_n)
-		return err_set(err, EINVAL, "event, byte %zu, '%.*s': %s",
-			       (size_t)(r.in.p - json.p), (int)r.path_n, r.path, r.in.problem);
-	return err_set(err, EINVAL, "event, byte %zu: %s", (size_t)(r.in.p - json.p), r.in.problem);
+	if (path.n)
+		return err_set(err, EINVAL, "event, byte %zu, '%.*s': %s", at, (int)path.n, path.p,
+			       r->in.problem);
+	return err_set(err, EINVAL, "event, byte %zu: %s", at, r->in.problem);
 }
 
 int event_from_json(struct event *ret, struct arena *arena, struct str json, struct err *err)
 {
-	if (event_from_own_json(ret, arena, json))
+	struct reader r = { .ev = ret, .key = STR("") };
+
+	json_keys_init();
+	if (json_reader_init(&r.in, arena, json) < 0)
+		return err_set(err, ENOMEM, "event: out of memory");
+	r.start = r.in.p;
+	r.before = json_first;
+	event_init(ret, 0, arena);
+	event_unset(ret, F_V);
+	if (read_members(&r) && check(&r))
 		return 0;
-	return event_from_json_slowly(ret, arena, json, err);
+	return explain(&r, err);
 }

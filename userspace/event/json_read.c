@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/event/json_read.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "userspace/base/json.h"
+
+int json_reader_init(struct json_reader *r, struct arena *arena, struct str text)
+{
+	*r = (struct json_reader){ .arena = arena };
+	r->p = arena_alloc(arena, text.n + JSON_READ_PAD);
+	if (!r->p)
+		return -ENOMEM;
+	if (text.n)
+		memcpy(r->p, text.p, text.n);
+	r->end = r->p + text.n;
+	memset(r->end, 0, JSON_READ_PAD);
+	return 0;
+}
 
 bool json_problem(struct json_reader *r, const char *problem)
 {
@@ -12,24 +26,11 @@ bool json_problem(struct json_reader *r, const char *problem)
 	return false;
 }
 
-char json_peek(struct json_reader *r)
+char json_peek_slowly(struct json_reader *r)
 {
-	while (r->p < r->end && (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r'))
+	while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r')
 		r->p++;
-	return r->p < r->end ? *r->p : 0;
-}
-
-bool json_take(struct json_reader *r, char c)
-{
-	if (json_peek(r) != c || r->p == r->end)
-		return false;
-	r->p++;
-	return true;
-}
-
-bool json_expect(struct json_reader *r, char c, const char *problem)
-{
-	return json_take(r, c) || json_problem(r, problem);
+	return *r->p;
 }
 
 static int hex_digit(char c)
@@ -128,7 +129,7 @@ static bool read_escape(struct json_reader *r, char **d)
 }
 
 /* The closing quote; an escape is two bytes at least, so a quote behind a backslash is skipped. */
-static const char *find_quote(const char *p, const char *end)
+static char *find_quote(char *p, const char *end)
 {
 	for (; p < end && *p != '"'; p++)
 		if (*p == '\\' && p + 1 < end)
@@ -136,43 +137,19 @@ static const char *find_quote(const char *p, const char *end)
 	return p < end ? p : NULL;
 }
 
-/* Most strings are ASCII without escapes: one look for the quote, one copy. */
-static bool read_plain(struct json_reader *r, struct str *ret)
+/* Escapes, what is not ASCII, and mistakes. The string is unescaped in its place: no escape grows. */
+bool json_read_string_slowly(struct json_reader *r, struct str *ret)
 {
-	const char *quote = memchr(r->p, '"', (size_t)(r->end - r->p));
-	size_t n = quote ? (size_t)(quote - r->p) : 0;
-	char *out;
-
-	if (n < 4)
-		return false;
-	out = arena_alloc(r->arena, n + 1);
-	if (!out || json_copy_plain(out, r->p, n) < n)
-		return false;
-	out[n] = 0;
-	*ret = (struct str){ out, n };
-	r->p = quote + 1;
-	return true;
-}
-
-bool json_read_string(struct json_reader *r, struct str *ret)
-{
-	const char *quote;
-	char *out, *d;
+	char *quote, *out, *d;
 
 	if (!json_expect(r, '"', "expected a string"))
 		return false;
-	if (read_plain(r, ret))
-		return true;
 	quote = find_quote(r->p, r->end);
 	if (!quote)
 		return json_problem(r, "string without end");
 	if (!utf8_is_valid((struct str){ r->p, (size_t)(quote - r->p) }))
 		return json_problem(r, "string is not UTF-8");
-	out = d = arena_alloc(r->arena, (size_t)(quote - r->p) + 1); /* no escape grows */
-	if (!out) {
-		r->no_memory = true;
-		return json_problem(r, "out of memory");
-	}
+	out = d = r->p;
 	while (r->p < quote) {
 		unsigned char c = (unsigned char)*r->p++;
 
@@ -191,14 +168,14 @@ bool json_read_string(struct json_reader *r, struct str *ret)
 	return true;
 }
 
-bool json_read_u64(struct json_reader *r, uint64_t *ret)
+bool json_read_u64_slowly(struct json_reader *r, uint64_t *ret)
 {
 	uint64_t v = 0;
 	const char *first;
 
 	json_peek(r);
 	first = r->p;
-	for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
+	for (; *r->p >= '0' && *r->p <= '9'; r->p++)
 		if (__builtin_mul_overflow(v, 10, &v) ||
 		    __builtin_add_overflow(v, (uint64_t)(*r->p - '0'), &v))
 			return json_problem(r, "number too large");
@@ -206,7 +183,7 @@ bool json_read_u64(struct json_reader *r, uint64_t *ret)
 		return json_problem(r, "expected a number");
 	if (*first == '0' && r->p - first > 1)
 		return json_problem(r, "number with a leading zero");
-	if (r->p < r->end && (*r->p == '.' || *r->p == 'e' || *r->p == 'E'))
+	if (*r->p == '.' || *r->p == 'e' || *r->p == 'E')
 		return json_problem(r, "expected a whole number");
 	*ret = v;
 	return true;
@@ -217,7 +194,7 @@ bool json_read_i64(struct json_reader *r, int64_t *ret)
 	bool negative = json_take(r, '-');
 	uint64_t v;
 
-	if (negative && (r->p == r->end || *r->p < '0' || *r->p > '9'))
+	if (negative && (*r->p < '0' || *r->p > '9'))
 		return json_problem(r, "expected a number");
 	if (!json_read_u64(r, &v))
 		return false;
@@ -229,17 +206,12 @@ bool json_read_i64(struct json_reader *r, int64_t *ret)
 
 bool json_read_bool(struct json_reader *r, bool *ret)
 {
-	static const struct str words[] = { { "false", 5 }, { "true", 4 } };
-
 	json_peek(r);
-	for (size_t i = 0; i < 2; i++) {
-		if (!str_starts((struct str){ r->p, (size_t)(r->end - r->p) }, words[i]))
-			continue;
-		r->p += words[i].n;
-		*ret = i;
-		return true;
-	}
-	return json_problem(r, "expected true or false");
+	*ret = !memcmp(r->p, "true", 4); /* it may look at the zeros behind the text */
+	if (!*ret && memcmp(r->p, "false", 5))
+		return json_problem(r, "expected true or false");
+	r->p += *ret ? 4 : 5;
+	return true;
 }
 
 static int base64_digit(char c)

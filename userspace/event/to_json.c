@@ -4,93 +4,18 @@
 #include "userspace/event/event.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "userspace/event/json_keys.h"
 #include "userspace/event/json_value.h"
 
-#define GROUPS_MAX 24 /* objects: the top one and one for each prefix */
-#define KEY_MAX	   32
-
-/* Texts are padded to KEY_MAX so that a copy of constant size, without a call, writes any of them. */
-struct group {
-	uint8_t parent;
-	uint8_t depth;
-	uint8_t open_n;
-	char open[KEY_MAX]; /* ,"proc":{ */
-	struct str prefix;  /* "net.src" */
-};
-
-struct field_key {
-	uint8_t group;
-	uint8_t type; /* enum field_type */
-	uint8_t n;
-	char key[KEY_MAX]; /* ,"exe": */
-};
-
-static struct group groups[GROUPS_MAX]; /* 0 is the top object */
-static size_t groups_n;
-static struct field_key keys[F_COUNT];
-static pthread_once_t keys_once = PTHREAD_ONCE_INIT;
-
-/* Names come from fields.h and are short; a unit test checks that everything fits. */
-static uint8_t make_key(char *out, const char *name, size_t n, const char *tail)
-{
-	size_t t = strlen(tail);
-
-	if (n + t + 3 > KEY_MAX)
-		return 0;
-	out[0] = ',';
-	out[1] = '"';
-	memcpy(out + 2, name, n);
-	out[2 + n] = '"';
-	memcpy(out + 3 + n, tail, t);
-	return (uint8_t)(n + t + 3);
-}
-
-static uint8_t group_of(struct str prefix, uint8_t parent)
-{
-	size_t i, skip = parent ? groups[parent].prefix.n + 1 : 0;
-
-	for (i = 1; i < groups_n; i++)
-		if (str_eq(groups[i].prefix, prefix))
-			return (uint8_t)i;
-	if (groups_n == GROUPS_MAX)
-		return 0;
-	groups[i] = (struct group){
-		.parent = parent,
-		.depth = (uint8_t)(groups[parent].depth + 1),
-		.prefix = prefix,
-	};
-	groups[i].open_n = make_key(groups[i].open, prefix.p + skip, prefix.n - skip, ":{");
-	groups_n++;
-	return (uint8_t)i;
-}
-
-static void keys_fill(void)
-{
-	groups_n = 1;
-	for (int f = 0; f < F_COUNT; f++) {
-		const char *name = event_fields[f].name, *part = name, *dot;
-		uint8_t g = 0;
-
-		while ((dot = strchr(part, '.'))) {
-			g = group_of((struct str){ name, (size_t)(dot - name) }, g);
-			part = dot + 1;
-		}
-		keys[f].group = g;
-		keys[f].type = (uint8_t)event_fields[f].type;
-		keys[f].n = make_key(keys[f].key, part, strlen(part), ":");
-	}
-}
-
-/* A text of ours, padded to KEY_MAX. A member that is the first of its object has no comma. */
-static inline char *put_key(char *d, const char key[KEY_MAX], size_t n)
+/* A text of ours, padded to JSON_KEY_MAX. A member that is the first of its object has no comma. */
+static inline char *put_key(char *d, const char key[JSON_KEY_MAX], size_t n)
 {
 	size_t skip = d[-1] == '{';
 
-	memcpy(d - skip, key, KEY_MAX);
+	memcpy(d - skip, key, JSON_KEY_MAX);
 	if (skip)
 		d[-1] = '{';
 	return d + n - skip;
@@ -100,8 +25,8 @@ static char *open_groups(char *d, uint8_t from, uint8_t to)
 {
 	if (to == from)
 		return d;
-	d = open_groups(d, from, groups[to].parent);
-	return put_key(d, groups[to].open, groups[to].open_n);
+	d = open_groups(d, from, json_groups[to].parent);
+	return put_key(d, json_groups[to].open, json_groups[to].open_n);
 }
 
 /* Close and open objects so that members of group `g` can follow. */
@@ -109,13 +34,13 @@ static char *enter_group(char *d, uint8_t from, uint8_t g)
 {
 	uint8_t to = g;
 
-	while (groups[to].depth > groups[from].depth)
-		to = groups[to].parent;
+	while (json_groups[to].depth > json_groups[from].depth)
+		to = json_groups[to].parent;
 	while (from != to) {
 		*d++ = '}';
-		from = groups[from].parent;
-		while (groups[to].depth > groups[from].depth)
-			to = groups[to].parent;
+		from = json_groups[from].parent;
+		while (json_groups[to].depth > json_groups[from].depth)
+			to = json_groups[to].parent;
 	}
 	return open_groups(d, to, g);
 }
@@ -187,7 +112,7 @@ static char *put_members(struct json_writer *w, char *d, const struct event *ev)
 	for (size_t word = 0; word < EVENT_PRESENT_WORDS; word++) {
 		for (uint64_t bits = ev->present[word]; bits; bits &= bits - 1) {
 			size_t f = word * 64 + (size_t)__builtin_ctzll(bits);
-			const struct field_key *k = &keys[f];
+			const struct json_field_key *k = &json_keys[f];
 
 			d = ensure(w, d, SLACK);
 			if (!d)
@@ -212,7 +137,7 @@ int event_to_json(const struct event *ev, struct buf *out)
 	size_t n = out->n;
 	char *d = NULL;
 
-	pthread_once(&keys_once, keys_fill);
+	json_keys_init();
 	out->failed = false;
 	w.error = buf_reserve(out, SLACK);
 	if (w.error == 0) {

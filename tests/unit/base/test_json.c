@@ -207,6 +207,8 @@ static void base64(void **state)
 	}
 }
 
+#include "tests/unit/base/json_copy.h"
+
 static void digits(void **state)
 {
 	(void)state;
@@ -233,6 +235,7 @@ int main(void)
 		cmocka_unit_test(characters_on_the_edge_of_a_piece),
 		cmocka_unit_test(base64),
 		cmocka_unit_test(digits),
+		cmocka_unit_test(copies_until_the_first_odd_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
