@@ -7,6 +7,7 @@
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 #include "bpf/lib/named.bpf.h"
+#include "bpf/lib/limit.bpf.h"
 
 #define CLONE_NS	  0x7e020080
 #define CLONE_NS_LEGACY	  0x7e020000 /* clone(2): the low byte is the exit signal */
@@ -235,6 +236,8 @@ SYSCALL_END(sys_foreign)
 	if (c.nr >= CALLS_MAX)
 		return 0;
 	slot = calls[c.nr].slot;
+	if (ret < 0 && limit_of(c.nr, ret))
+		slot = SLOT_LIMIT;
 	if (slot && slot != SLOT_FOREIGN)
 		bpf_tail_call(ctx, table, slot);
 	return 0;

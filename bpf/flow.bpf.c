@@ -81,15 +81,38 @@ static __always_inline void stream_released(struct bpf_sock *ctx)
 	bpf_map_delete_elem(&flows, &key);
 }
 
+/* Datagrams that enforcement refused since the last time that this was told. */
+static __always_inline void refused_last(struct bpf_sock *ctx, struct sock_state *st, __u64 cookie)
+{
+	struct wire_net r = {};
+
+	header_of_owner(&r.h, &st->who, WIRE_NET_SEND);
+	r.h.flags = WIRE_F_DENIED;
+	r.h.ret = -1; /* EPERM */
+	r.h.enforced = st->refused_by;
+	r.cookie = cookie;
+	r.family = st->family;
+	r.type = ctx->type;
+	r.proto = ctx->protocol;
+	r.dport = st->port;
+	__builtin_memcpy(r.daddr, st->addr, sizeof(r.daddr));
+	r.count = st->refused;
+	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, false);
+}
+
 static __always_inline void sock_released(struct bpf_sock *ctx)
 {
 	struct sock_state *st = bpf_sk_storage_get(&socks, ctx, 0, 0);
 	struct wire_net r = {};
 
-	if (!st || !(st->packets_out | st->packets_in))
+	if (!st)
+		return;
+	r.cookie = bpf_get_socket_cookie(ctx);
+	if (st->refused)
+		refused_last(ctx, st, r.cookie);
+	if (!(st->packets_out | st->packets_in | st->count))
 		return;
 	header_of_owner(&r.h, &st->who, WIRE_NET_CLOSE);
-	r.cookie = bpf_get_socket_cookie(ctx);
 	r.bytes_out = st->bytes_out;
 	r.bytes_in = st->bytes_in;
 	r.packets_out = st->packets_out;

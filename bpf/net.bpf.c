@@ -93,7 +93,8 @@ static __always_inline int remember(struct bpf_sock_addr *ctx, __u16 family, con
 		return !enforce_denies(p.verdict);
 	if (st) {
 		__builtin_memcpy(&st->who, &o, sizeof(o));
-		sock_target(st, family, addr, p.port, 0);
+		if (!st->refused) /* they are of the target before */
+			sock_target(st, family, addr, p.port, 0);
 	}
 	if (!called)
 		send_attempt(&o, &p, ctx);
@@ -132,24 +133,24 @@ int on_connect6(struct bpf_sock_addr *ctx)
 
 /* ---- UDP to an address given with the datagram: once a second for each target ---- */
 
-static __always_inline void send_datagram(struct bpf_sock_addr *ctx, const struct owner *o,
-					  const struct send_key *key, __u16 family, __u32 count,
-					  int verdict)
+/* r: the caller's, as the stack has room for one. */
+static __always_inline void send_datagram(struct wire_net *r, struct bpf_sock_addr *ctx,
+					  const struct owner *o, const struct send_key *key,
+					  __u16 family, __u32 count, int verdict)
 {
-	struct wire_net r = {};
-
-	header_of_owner(&r.h, o, WIRE_NET_SEND);
+	__builtin_memset(r, 0, sizeof(*r));
+	header_of_owner(&r->h, o, WIRE_NET_SEND);
 	if (by_uring())
-		r.h.flags = WIRE_F_IOURING;
-	r.cookie = key->cookie;
-	r.family = family;
-	r.type = ctx->type;
-	r.proto = ctx->protocol;
-	r.dport = key->port;
-	r.count = count;
-	__builtin_memcpy(r.daddr, key->addr, sizeof(r.daddr));
-	enforce_mark_cgroup(&r.h, verdict);
-	emit_wake(&r, sizeof(r), 0, WIRE_RING_BULK, true);
+		r->h.flags = WIRE_F_IOURING;
+	r->cookie = key->cookie;
+	r->family = family;
+	r->type = ctx->type;
+	r->proto = ctx->protocol;
+	r->dport = key->port;
+	r->count = count;
+	__builtin_memcpy(r->daddr, key->addr, sizeof(r->daddr));
+	enforce_mark_cgroup(&r->h, verdict);
+	emit_wake(r, sizeof(*r), 0, WIRE_RING_BULK, true);
 }
 
 /* The target told last gives way to another: what was merged since then is kept under its key. */
@@ -166,6 +167,50 @@ static __always_inline void keep_count(struct sock_state *st, __u64 cookie)
 		__sync_fetch_and_add(&s->count, st->count);
 }
 
+/* Datagrams to the socket's last target that were refused and not told yet. */
+static __always_inline void tell_refused(struct wire_net *r, const struct owner *o,
+					 struct bpf_sock_addr *ctx, struct sock_state *st,
+					 __u64 cookie)
+{
+	struct send_key was = { .cookie = cookie, .port = st->port };
+
+	__builtin_memcpy(was.addr, st->addr, sizeof(was.addr));
+	send_datagram(r, ctx, o, &was, st->family, st->refused,
+		      enforce_pack(ENFORCE_DENY, st->refused_by));
+	st->refused = 0;
+}
+
+/* Refused ones are told by themselves: as they never became packets, nothing else would count them. One record a
+ * second while a socket sends to one target, one for each change of it; the last ones when it is released. */
+static __always_inline void send_refused(struct wire_net *r, struct owner *o,
+					 struct bpf_sock_addr *ctx, struct sock_state *st,
+					 const struct send_key *key, __u16 family, int verdict)
+{
+	__u64 now = bpf_ktime_get_boot_ns();
+	__u32 count = 1;
+	bool same;
+
+	same = st && st->port == key->port && same_addr(st->addr, key->addr) &&
+	       st->refused_by == enforce_id_of(verdict);
+	if (same && !enforce_kills(verdict) && now - st->told_ts < SEND_EVERY_NS) {
+		__sync_fetch_and_add(&st->refused, 1);
+		return;
+	}
+	if (!owner_of_current(o))
+		return;
+	if (st) {
+		if (same)
+			count += st->refused;
+		else if (st->refused)
+			tell_refused(r, o, ctx, st, key->cookie);
+		keep_count(st, key->cookie);
+		__builtin_memcpy(&st->who, o, sizeof(*o));
+		sock_target(st, family, key->addr, key->port, now);
+		st->refused_by = enforce_id_of(verdict);
+	}
+	send_datagram(r, ctx, o, key, family, count, verdict);
+}
+
 static __always_inline int sent(struct bpf_sock_addr *ctx, __u16 family, const __u8 *addr)
 {
 	struct send_key key = { .port = ntohs((__u16)ctx->user_port) };
@@ -173,24 +218,31 @@ static __always_inline int sent(struct bpf_sock_addr *ctx, __u16 family, const _
 	__u64 now = bpf_ktime_get_boot_ns();
 	struct send_state *seen, told = { .told_ts = now };
 	int verdict = enforce_here(WIRE_NET_SEND, family, addr, key.port);
-	bool may_merge = key.port != DNS_PORT && !enforce_kills(verdict);
+	bool may_merge = key.port != DNS_PORT;
 	struct owner o = {};
+	struct wire_net r;
 	__u32 count = 1;
 
-	if (st && may_merge && is_merged(st, addr, key.port, now))
-		return !enforce_denies(verdict);
+	if (!verdict && st && may_merge && is_merged(st, addr, key.port, now))
+		return 1;
 	key.cookie = bpf_get_socket_cookie(ctx);
 	__builtin_memcpy(key.addr, addr, sizeof(key.addr));
+	if (enforce_denies(verdict)) {
+		send_refused(&r, &o, ctx, st, &key, family, verdict);
+		return 0;
+	}
 	seen = bpf_map_lookup_elem(&sends, &key);
 	if (seen && may_merge && now - seen->told_ts < SEND_EVERY_NS) {
 		__sync_fetch_and_add(&seen->count, 1);
-		return !enforce_denies(verdict);
+		return 1;
 	}
 	if (!owner_of_current(&o))
-		return !enforce_denies(verdict);
+		return 1;
 	if (seen)
 		count += seen->count;
 	if (st) {
+		if (st->refused)
+			tell_refused(&r, &o, ctx, st, key.cookie);
 		__builtin_memcpy(&st->who, &o, sizeof(o));
 		if (st->port == key.port && same_addr(st->addr, addr))
 			count += st->count;
@@ -198,11 +250,11 @@ static __always_inline int sent(struct bpf_sock_addr *ctx, __u16 family, const _
 			keep_count(st, key.cookie);
 		sock_target(st, family, addr, key.port, now);
 	}
-	if (key.port == DNS_PORT && !verdict) /* the packet itself is told */
+	if (key.port == DNS_PORT) /* the packet itself is told */
 		return 1;
-	send_datagram(ctx, &o, &key, family, count, verdict);
+	send_datagram(&r, ctx, &o, &key, family, count, 0);
 	bpf_map_update_elem(&sends, &key, &told, BPF_ANY);
-	return !enforce_denies(verdict);
+	return 1;
 }
 
 SEC("cgroup/sendmsg4")
@@ -346,6 +398,14 @@ static __always_inline long tcp_outcome(struct sock *sk, long ret)
 
 enum { CONNECT_TOLD = 1, CONNECT_HOOKED = 2 };
 
+/* connect() to AF_UNSPEC: the socket has no peer any more. By the socket, not by what the caller's memory
+ * says meanwhile. */
+static __always_inline bool is_disconnected(const struct wire_net *r, const struct sock *sk)
+{
+	return r->h.ret == 0 && BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
+	       !BPF_CORE_READ(sk, __sk_common.skc_dport);
+}
+
 /* CONNECT_TOLD: it is worth a record. CONNECT_HOOKED: the cgroup program saw it. */
 GLOBAL int fill_connect(struct scratch *s, __u64 sock)
 {
@@ -370,6 +430,13 @@ GLOBAL int fill_connect(struct scratch *s, __u64 sock)
 		vsock_addr(s, r, s->args[1], false);
 	if (r->family != AF_INET && r->family != AF_INET6)
 		return CONNECT_TOLD | hooked;
+	if (!p && is_disconnected(r, sk)) {
+		r->h.kind = WIRE_NET_CLOSE;
+		r->bytes_out = r->bytes_in = WIRE_UNKNOWN;
+		sock_addrs(r, sk, false);
+		/* A connection's end was told when its state changed. */
+		return r->type == SOCK_STREAM ? 0 : CONNECT_TOLD | CONNECT_HOOKED;
+	}
 	if (r->h.ret == -EINPROGRESS && r->type == SOCK_STREAM)
 		r->h.ret = tcp_outcome(sk, r->h.ret);
 	sock_addrs(r, sk, r->h.ret == 0);

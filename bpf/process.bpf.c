@@ -308,6 +308,9 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 			cfg->armed = 1;
 	}
 	st->flags &= ~TASK_SAW_FOREIGN;
+	/* Another thread than the leader takes the leader's place, and what was noted there is gone with it. */
+	if (old_pid != p->pid)
+		st->flags |= TASK_WRITES;
 	s = scratch_get();
 	if (!s) {
 		no_scratch(st, WIRE_EXEC);

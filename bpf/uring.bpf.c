@@ -10,6 +10,7 @@
 #include "bpf/lib/escape.bpf.h"
 #include "bpf/lib/object.bpf.h"
 #include "bpf/lib/watchlist.bpf.h"
+#include "bpf/lib/limited.bpf.h"
 
 #define O_ACCMODE   00000003
 #define O_CREAT	    00000100
@@ -157,6 +158,7 @@ static __always_inline void uring_setxattr(struct scratch *s, struct task_state 
 enum {
 	UR_WRITEV = 2,
 	OP_WRITE_FIXED = 5,
+	UR_FALLOCATE = 17,
 	UR_OPENAT = 18,
 	UR_CLOSE = 19,
 	UR_WRITE = 23,
@@ -290,6 +292,38 @@ static __always_inline void uring_opened(struct task_state *st, struct file *f, 
 	scratch_put(s);
 }
 
+/* A request failed because a limit was hit. */
+static __always_inline void uring_limited(struct task_struct *t, struct task_state *st,
+					  struct io_kiocb *req, __u8 op, int res)
+{
+	__u32 type = limit_of(WIRE_NR_NONE, res), count;
+	struct wire_limit_hit *r;
+	struct file *f = NULL;
+	struct scratch *s;
+
+	count = type ? limit_turn(st->sandbox, type) : 0;
+	if (!count)
+		return;
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_LIMIT);
+		return;
+	}
+	r = rec_begin(s, struct wire_limit_hit);
+	header(&r->h, st, WIRE_LIMIT);
+	r->h.flags = WIRE_F_IOURING;
+	r->h.ret = res;
+	r->type = type;
+	r->count = count;
+	if (type != WIRE_LIMIT_NOFILE &&
+	    (op == UR_WRITE || op == UR_WRITEV || op == OP_WRITE_FIXED || op == UR_FALLOCATE ||
+	     op == UR_SPLICE))
+		f = BPF_CORE_READ(req, file);
+	limit_fill(s, r, t, f);
+	emit_scratch(s, WIRE_RING_URGENT);
+	scratch_put(s);
+}
+
 /* A request is done, in its task or in a worker of the same process. Of writes the bytes count, of
  * closes the descriptor. */
 SEC("tp_btf/io_uring_complete")
@@ -309,6 +343,11 @@ int BPF_PROG(on_uring_done, void *ring, void *request)
 		return 0;
 	bpf_core_read(&op, sizeof(op), &req->opcode);
 	res = BPF_CORE_READ(req, cqe.res);
+	if (res < 0) {
+		uring_limited(t, st, req, op, res);
+		if (op != UR_CLOSE)
+			return 0;
+	}
 	if (op == UR_CLOSE) {
 		cl = (void *)req + bpf_core_field_offset(struct io_kiocb, cmd);
 		write_closed(st, BPF_CORE_READ(cl, fd), -1);

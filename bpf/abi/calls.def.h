@@ -7,7 +7,7 @@
  *
  * name   the kernel's entry point without its prefix: __x64_sys_NAME
  * nr32   its number by int 0x80; the arguments have the same order there
- * slot   the handler's program: enum slot without SLOT_
+ * slot   the handler's program: enum slot without SLOT_; NONE: looked at for its failures and for who is doomed
  * what   FILE, NET: kind of event; ESCAPE: its type; both without WIRE_
  *        (MKNOD: FILE_MKNOD besides)
  * op     FILE_ATTR: 1 chmod 2 chown 3 setxattr 4 truncate; FILE_LINK: 1 hard 2 symbolic
@@ -43,6 +43,14 @@ CALL(pwritev2, 328, 379, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
 CALL(sendfile64, 40, 239, WRITE, FILE_WRITE, 0, 0, -1, -1, -1)
 CALL(splice, 275, 313, WRITE, FILE_WRITE, 0, 2, -1, -1, -1)
 CALL(copy_file_range, 326, 377, WRITE, FILE_WRITE, 0, 2, -1, -1, -1)
+
+/* of these only failures are told (limits): no handler of their own */
+CALL(fallocate, 285, 324, NONE, FILE_WRITE, 0, 0, -1, -1, -1)
+CALL(fork, 57, 2, NONE, FORK, 0, -1, -1, -1, -1)
+CALL(vfork, 58, 190, NONE, FORK, 0, -1, -1, -1, -1)
+CALL(dup, 32, 41, NONE, FILE_OPEN, 0, -1, -1, -1, -1)
+CALL(pipe, 22, 42, NONE, FILE_OPEN, 0, -1, -1, -1, -1)
+CALL(pipe2, 293, 331, NONE, FILE_OPEN, 0, -1, -1, -1, -1)
 
 /* descriptors closed: op 1 one that is given, 2 all in between */
 CALL(close, 3, 6, CLOSE, FILE_WRITE, 0, 0, -1, -1, -1)

@@ -312,7 +312,8 @@ enum wire_write_op {
 
 /* NET_*. Addresses in network order, IPv4 in the first 4 bytes (v4-mapped ones are unmapped by the
  * decoder); ports in host order. Unix: path, a leading NUL = abstract. vsock: address and port as
- * struct wire_vsock in the place of the address. SOCKET: a socket() that was refused, or raw. */
+ * struct wire_vsock in the place of the address. SOCKET: a socket() that was refused, or raw.
+ * CLOSE with WIRE_UNKNOWN bytes: the socket gave up its peer and lives on; what it sent is told at its end. */
 struct wire_net {
 	struct wire_hdr h;
 	__u64 cookie;

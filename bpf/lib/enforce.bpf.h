@@ -238,7 +238,8 @@ static long enforce_name_step(__u32 i, struct path_look *x)
 /* By a name that the caller gave, already in the record at `path`, relative to `base` when it is not
  * absolute (both as packed wire_str). Only for hooks that have no object: links in it are not resolved, so
  * this may kill, but what must be prevented is decided by enforce_path. A name whose text is not that of
- * the path it leads to (`..`, `//`), or that does not fit, is left to user space, which cleans it. */
+ * the path it leads to (`..`, `//`), or that does not fit the key, is left to user space, which cleans it; of one
+ * that was cut or cannot be read the strictest of the entries that ask for such paths decides. */
 GLOBAL int enforce_name(struct scratch *arg, __u32 set, __u32 kind, int base, int path)
 {
 	struct wire_str b = unpack(base), p = unpack(path);
@@ -250,7 +251,12 @@ GLOBAL int enforce_name(struct scratch *arg, __u32 set, __u32 kind, int base, in
 	if (!arg)
 		return 0;
 	e = enforce_set_get(set, ENFORCE_BY_PATH, kind);
-	if (!e || !p.len || arg->flags & WIRE_F_TRUNC)
+	if (!e)
+		return 0;
+	/* Cut, or not to be read any more, the name or where it begins: nobody knows its head. */
+	if (arg->flags & (WIRE_F_TRUNC | WIRE_F_READ_FAULT))
+		return enforce_cut(e, kind);
+	if (!p.len)
 		return 0;
 	index = arg->index;
 	s = bpf_map_lookup_elem(&scratches, &index);
@@ -275,6 +281,8 @@ GLOBAL int enforce_name(struct scratch *arg, __u32 set, __u32 kind, int base, in
 					  s->rec + (p.off & 0x3fff)))
 			return 0;
 	}
+	if (s->enforce.path[0] != '/') /* relative to what is unknown */
+		return enforce_cut(e, kind);
 	x.s = s;
 	bpf_loop(ENFORCE_PATH_MAX, enforce_name_step, &x, 0);
 	return x.found ? 0 : enforce_key(s, e, kind);

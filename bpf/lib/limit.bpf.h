@@ -11,16 +11,35 @@
 #define LIMIT_ENOSPC 28
 #define LIMIT_EDQUOT 122
 
-/* Native numbers: what makes tasks; what has an ENOSPC or EMFILE of another meaning (watches and instances
- * of inotify). */
+/* Native numbers: what makes tasks; what has an ENOSPC, EDQUOT or EMFILE of another meaning: instances and
+ * watches, System V and message queues, keys, breakpoints, namespaces and mounts. */
 static __always_inline bool limit_is_fork(__u64 nr)
 {
 	return nr == 56 || nr == 57 || nr == 58 || nr == 435; /* clone fork vfork clone3 */
 }
 
-static __always_inline bool limit_is_inotify(__u64 nr)
+static __always_inline bool limit_is_other(__u64 nr)
 {
-	return nr == 253 || nr == 254 || nr == 294;
+	switch (nr) {
+	case 29:  /* shmget */
+	case 64:  /* semget */
+	case 68:  /* msgget */
+	case 165: /* mount */
+	case 233: /* epoll_ctl */
+	case 240: /* mq_open */
+	case 248: /* add_key */
+	case 249: /* request_key */
+	case 250: /* keyctl */
+	case 253: /* inotify_init */
+	case 254: /* inotify_add_watch */
+	case 272: /* unshare */
+	case 294: /* inotify_init1 */
+	case 298: /* perf_event_open */
+	case 300: /* fanotify_init */
+	case 301: /* fanotify_mark */
+		return true;
+	}
+	return limit_is_fork(nr);
 }
 
 /* enum wire_limit; 0 = none. */
@@ -29,11 +48,11 @@ static __always_inline __u32 limit_of(__u64 nr, long ret)
 	switch (ret) {
 	case -LIMIT_ENOSPC:
 	case -LIMIT_EDQUOT:
-		return limit_is_inotify(nr) ? 0 : WIRE_LIMIT_DISK;
+		return limit_is_other(nr) ? 0 : WIRE_LIMIT_DISK;
 	case -LIMIT_EFBIG:
 		return WIRE_LIMIT_FSIZE;
 	case -LIMIT_EMFILE:
-		return limit_is_inotify(nr) ? 0 : WIRE_LIMIT_NOFILE;
+		return limit_is_other(nr) ? 0 : WIRE_LIMIT_NOFILE;
 	case -LIMIT_EAGAIN:
 		return limit_is_fork(nr) ? WIRE_LIMIT_PIDS : 0;
 	}

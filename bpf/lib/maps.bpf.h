@@ -256,7 +256,9 @@ struct sock_state {
 	__u16 family;
 	__u16 pad;
 	__u32 count; /* datagrams to the target since it was told */
-	__u32 pad2;
+	__u32 refused; /* those of them that enforcement refused; told as such */
+	__u16 refused_by; /* its entry */
+	__u16 pad2[3];
 };
 
 struct {

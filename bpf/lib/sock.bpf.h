@@ -78,6 +78,7 @@ static __always_inline void sock_target(struct sock_state *st, __u16 family, con
 	__builtin_memcpy(st->addr, addr, sizeof(st->addr));
 	st->told_ts = now;
 	st->count = 0;
+	st->refused = 0;
 }
 
 #endif

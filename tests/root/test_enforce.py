@@ -99,6 +99,33 @@ except OSError:
             self.assertEqual((r["dport"], r["ret"]), (80, -EPERM))
         self.assertEqual(self.decided(d, "udp", 1, DENIED, "net.send")["dport"], 81)
 
+    def test_every_refused_datagram_counts(self):
+        with NetNS() as ns:
+            d = self.tried(r"""
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def send(port, n):
+    for i in range(n):
+        try: s.sendto(b"x", ("127.0.0.1", port))
+        except PermissionError: refused[port] = refused.get(port, 0) + 1
+refused = {}
+send(81, 50)
+send(82, 3)
+for i in range(4): send(81, 1); send(80, 2)
+send(90, 5)
+time.sleep(1.1)
+send(80, 7)
+tell(refused=refused)
+s.close()
+""", "deny:addr:127.0.0.0/8,80-82", wrap=ns.inside([]))
+        self.assertEqual(d.told["refused"], {"81": 54, "82": 3, "80": 15})
+        counted = {}
+        for r in d.kinds("net.send"):
+            if r["flags"] & DENIED:
+                self.assertEqual((r["ret"], r["enforced"]), (-EPERM, 1))
+                counted[str(r["dport"])] = counted.get(str(r["dport"]), 0) + r["count"]
+        self.assertEqual(counted, d.told["refused"])
+        self.assertEqual(d.one("net.close")["packets_out"], 5)
+
     def test_a_kill_ends_the_process_and_nothing_was_sent(self):
         with NetNS() as ns:
             d = self.tried(r"""
@@ -223,14 +250,18 @@ deep = "d" * 250
 for i in range(18):
     os.mkdir(deep)
     os.chdir(deep)
+os.symlink("x", "e")
 attempt("cut", lambda: open("x", "w"))
+attempt("name", lambda: os.unlink("e"))
 os.chdir(sys.argv[1])
 attempt("whole", lambda: open("y", "w"))
-""", "kill:path:/nonexistent")
+attempt("whole_name", lambda: os.unlink("y"))
+""", "kill:path:/nonexistent@file.open", "kill:path:/nonexistent@file.delete")
         self.addCleanup(os.system, "rm -rf %s/ddd*" % self.tmp)
-        self.assertEqual([d.told["cut"], d.told["whole"]], [KILLED_BY_9, 0])
-        r = self.decided(d, "cut", 1, KILLED, "file.open")
-        self.assertTrue(r["flags"] & TRUNC)
+        self.assertEqual([d.told[k] for k in ("cut", "name", "whole", "whole_name")], [KILLED_BY_9, KILLED_BY_9, 0, 0])
+        for who, kind in (("cut", "file.open"), ("name", "file.delete")):
+            r = self.decided(d, who, 1, KILLED, kind)
+            self.assertTrue(r["flags"] & TRUNC)
 
 
 class Programs(Enforce):

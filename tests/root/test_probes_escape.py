@@ -237,11 +237,14 @@ sc(39)
 
     def test_clone_with_namespaces(self):
         d = self.script("""
+def act(): # without tracepoints the end of clone is not the child's
+    os.open("/dev/null", os.O_WRONLY)
+    os._exit(0)
 pid = sc(56, 0x4000000 | 17, 0, 0, 0, 0)
-if pid == 0: os._exit(0)
+if pid == 0: act()
 args = struct.pack("QQQQQQQQ", 0x8000000, 0, 0, 0, 17, 0, 0, 0)
 pid3 = sc(435, args, len(args))
-if pid3 == 0: os._exit(0)
+if pid3 == 0: act()
 os.waitpid(pid, 0); os.waitpid(pid3, 0)
 tell(pids=[pid, pid3])
 """)
@@ -308,7 +311,7 @@ tell(low=at < 2**32, pid=fn(20, 0, 0), me=os.getpid(), ns=fn(310, 0x4000000, 0),
         unshare, = d.escapes("unshare")
         self.assertEqual((unshare["args"][0], unshare["flags"] & COMPAT), (0x4000000, COMPAT))
         if d.told["low"] and d.told["mkdir"] == 0:
-            self.assertEqual(d.one("file.mkdir")["path"], "low")
+            self.assertEqual(os.path.basename(d.one("file.mkdir")["path"]), "low")
 
 
 if __name__ == "__main__":

@@ -103,6 +103,67 @@ tell(mounted=r, base=child(lambda: os.execv("merged/base", ["b"])), added=child(
         self.assertEqual(area(d, d.kinds("exec")[0], 0), [(0, b"/bin/sh\0-c\0" + text.encode() + b"\0")])
 
 
+class Ways(Probes):
+    """Other ways to a new program than fork and execve by name."""
+
+    def test_spawn_vfork_and_by_descriptor(self):
+        d = self.script(CHILD + """
+import subprocess
+tell(spawn=os.posix_spawn("/bin/true", ["spawn"], {}), me=os.getpid())
+os.wait()
+p = subprocess.Popen(["vfork"], executable="/bin/true", close_fds=False); p.wait()
+f = os.open("/bin/true", os.O_RDONLY)
+tell(vfork=p.pid, byfd=child(lambda: os.execve(f, ["byfd"], {})))
+""")
+        true = os.path.realpath("/bin/true")
+        for who in ("spawn", "vfork", "byfd"):
+            r, fork = d.one("exec", tgid=d.told[who]), d.one("fork", ret=d.told[who])
+            self.assertEqual((r["exe"], r["ppid"], r["memfd"], fork["tgid"]), (true, d.told["me"], 0, d.told["me"]), who)
+            self.assertEqual(area(d, r, 0), [(0, who.encode() + b"\0")])
+            self.assertEqual(d.one("exit", tgid=d.told[who])["status"], 0)
+
+    def test_interpreters_of_interpreters(self):
+        """As deep as the kernel goes, each a script of the one before; one deeper is refused, and told."""
+        for i in range(1, 7):
+            with open(self.path("s%d" % i), "w") as f:
+                f.write("#!%s\n" % (self.path("s%d" % (i - 1)) if i > 1 else "/bin/true"))
+            os.chmod(self.path("s%d" % i), 0o755)
+        d = self.script(CHILD + """
+for i in range(1, 7): tell(**{"s%d" % i: child(lambda: os.execv(sys.argv[1] + "/s%d" % i, ["s%d" % i, "arg"]))})
+""")
+        worked = 0
+        for i in range(1, 7):
+            r = d.one("exec", tgid=d.told["s%d" % i])
+            if r["ret"] < 0:
+                self.assertEqual((r["ret"], r["exe"]), (-40, self.path("s%d" % i)), "too many levels")
+                continue
+            worked += 1
+            self.assertEqual((r["exe"], r["script"]), (os.path.realpath("/bin/true"), self.path("s%d" % i)))
+            names = [b"/bin/true"] + [self.path("s%d" % k).encode() for k in range(1, i + 1)] + [b"arg"]
+            self.assertEqual(base64.b64decode(r["args"]), b"".join(n + b"\0" for n in names))
+        self.assertGreaterEqual(worked, 4)
+
+    def test_from_a_thread_what_was_open_stays_known(self):
+        """The thread takes the leader's number and place: still ours, and its files are still counted."""
+        d = self.script("""
+import threading
+f = os.open("kept", os.O_CREAT | os.O_WRONLY); os.set_inheritable(f, True)
+os.write(f, b"12345")
+tell(pid=os.getpid(), fd=f)
+code = "import os; f = %d; os.write(f, b'678'); os.close(f); open('after', 'w').close()" % f
+t = threading.Thread(target=lambda: os.execv(sys.executable, [sys.executable, "-c", code]))
+t.start(); t.join()
+""")
+        pid = d.told["pid"]
+        self.assertEqual(len(d.kinds("exec", tgid=pid)), 2)
+        opened = next(r for r in d.kinds("file.open") if r["path"] == self.path("kept"))
+        wrote = [r for r in d.kinds("file.write", id=opened["id"]) if r["op"] == 2]
+        self.assertEqual([(r["size"], r["count"], r["tgid"], r["fd"]) for r in wrote], [(8, 2, pid, d.told["fd"])])
+        after = next(r for r in d.kinds("file.open") if r["path"] == self.path("after"))
+        self.assertEqual((after["tgid"], after["tid"], after["start"], after["sandbox"]), (pid, pid, opened["start"], 7))
+        self.assertEqual(d.one("exit", tgid=pid)["status"], 0)
+
+
 class Arguments(Probes):
     def words(self, d, words):
         whole = b"".join(w + b"\0" for w in words)
@@ -115,6 +176,14 @@ class Arguments(Probes):
         d = self.dump(*words)
         r, whole = self.words(d, words)
         self.assertEqual(area(d, r, 0), [(0, whole)])
+
+    def test_one_of_128_kib(self):
+        """The longest that the kernel takes: more than is kept, but all of it crosses the ring, for its hash."""
+        words = [b"/bin/true", b"\xfe" * (128 * 1024 - 1), b"end"]
+        d = self.dump(*words)
+        r, whole = self.words(d, words)
+        self.assertEqual(b"".join(p for _, p in area(d, r, 0)), whole)
+        self.assertEqual(r["flags"], TRUNC)
 
     def test_ten_thousand(self):
         words = [b"/bin/true"] + [b"%d" % i for i in range(10000)]

@@ -232,6 +232,29 @@ udp().close()
         self.assertEqual(len(d.kinds("net.send")), 2)
         self.assertEqual([(r["dport"], r["proto"], r["ret"]) for r in d.kinds("net.connect")], [(d.told["a"], 17, 0)])
 
+    def test_connect_to_nobody_is_a_disconnect(self):
+        """connect(AF_UNSPEC): the socket lives on without a peer. Of TCP it is the end of the connection."""
+        d = self.net("""
+libc.connect.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
+leave = lambda s: libc.connect(s.fileno(), bytes(16), 16)
+a = udp(); a.bind(("127.0.0.1", 0)); b = udp()
+b.connect(a.getsockname()); b.send(b"x" * 10)
+r = [leave(b)]
+b.sendto(b"y" * 20, a.getsockname())
+l = socket.socket(); l.bind(("127.0.0.1", 0)); l.listen(1)
+c = socket.create_connection(l.getsockname()); c.sendall(b"z" * 30)
+r.append(leave(c))
+tell(r=r, a=a.getsockname()[1], b=b.getsockname()[1], l=l.getsockname()[1])
+b.close()
+""")
+        self.assertEqual(d.told["r"], [0, 0])
+        self.assertEqual([(r["proto"], r["dport"], r["ret"]) for r in d.kinds("net.connect")],
+                         [(17, d.told["a"], 0), (6, d.told["l"], 0)], "no third connection")
+        left = d.one("net.close", proto=17, bytes_out=2**64 - 1)
+        _, end = d.kinds("net.close", cookie=left["cookie"])
+        self.assertEqual(self.counts(end)[:2], (2, 30))
+        self.assertEqual([r["bytes_out"] for r in d.kinds("net.close", proto=6) if r["dport"] == d.told["l"]], [30])
+
     def test_100000_datagrams_nothing_lost(self):
         d = self.net("""
 u = udp()

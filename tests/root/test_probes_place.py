@@ -259,6 +259,61 @@ for i in range(6):
         self.assertEqual(rows[1]["count"], len(d.told["res"]), "those between were counted")
         self.assertEqual((rows[2]["target"][:3], rows[2]["ret"]), ("d/g", -28))
 
+    def test_space_that_is_only_reserved(self):
+        d = self.script("""
+sc(272, 0x20000); sc(165, b"none", b"/", 0, 0x44000, 0)
+os.mkdir("d"); assert sc(165, b"none", b"d", b"tmpfs", 0, b"size=64k") == 0
+fd = os.open("d/f", os.O_CREAT | os.O_WRONLY)
+tell(r=sc(285, fd, 0, 0, 1 << 20))
+""")
+        self.assertEqual(d.told["r"], -28)
+        r = d.one("limit", type=4)
+        self.assertEqual((r["nr"], r["ret"], r["value"], r["target"]), (285, -28, 65536, self.path("d/f")))
+
+    def test_quota(self):
+        """EDQUOT, where this kernel has quotas on tmpfs (from 6.6)."""
+        d = self.script("""
+sc(272, 0x20000); sc(165, b"none", b"/", 0, 0x44000, 0)
+os.mkdir("d")
+r = sc(165, b"none", b"d", b"tmpfs", 0, b"size=1m,usrquota,usrquota_block_hardlimit=64k")
+if r: tell(no=r); sys.exit()
+os.chmod("d", 0o777)
+os.setgid(64321); os.setuid(64321)
+fd = os.open("d/f", os.O_CREAT | os.O_WRONLY)
+try:
+    for i in range(20): os.write(fd, bytes(16384))
+except OSError as e: os.write(9, json.dumps({"errno": e.errno}).encode())
+""")
+        if "no" in d.told:
+            self.skipTest("this kernel has no quotas on tmpfs: errno %d" % -d.told["no"])
+        self.assertEqual(d.told["errno"], 122)
+        r = d.one("limit", type=4)
+        self.assertEqual((r["nr"], r["ret"], r["target"]), (1, -122, self.path("d/f")))
+
+    def test_by_io_uring(self):
+        d = self.script("""
+sc(272, 0x20000); sc(165, b"none", b"/", 0, 0x44000, 0)
+os.mkdir("d"); assert sc(165, b"none", b"d", b"tmpfs", 0, b"size=4k") == 0
+open("d/full", "wb").write(bytes(4096))
+os.execv(sys.argv[2], ["try_uring", "plain", "write:d/w:hello"])
+""", helper("try_uring"))
+        if d.done.code == 77:
+            self.skipTest("io_uring is turned off here: %s" % d.done.err.decode())
+        self.assertEqual(int(d.done.err.split()[-1]), -28)
+        r = d.one("limit", type=4)
+        self.assertEqual((r["ret"], r["value"], r["target"], r["flags"] & IOURING), (-28, 4096, self.path("d/w"), IOURING))
+
+    def test_what_is_full_but_no_disk(self):
+        d = self.script("""
+IPC_CREAT = 0o1000
+n = 0
+r = 0
+while n < 100000 and r >= 0: r = sc(64, 0, 1 << 20, IPC_CREAT); n += 1 # too many semaphores in one set: EINVAL
+fd = sc(253)
+tell(r=r)
+""")
+        self.assertEqual(d.kinds("limit"), [])
+
     def test_file_size_descriptors_and_tasks(self):
         d = self.script("""
 import resource, signal

@@ -468,7 +468,9 @@ int hooks_attach(struct hooks *h, struct warder *skel, struct err *err)
 	if (is_used(h, skel, WAY_MULTI)) {
 		struct err why = { 0 };
 
-		if (ways_attach_multi(h, bpf_program__fd(skel->progs.on_call_end), &why) < 0) {
+		if (ways_attach_multi(h, bpf_program__fd(skel->progs.on_call_end),
+				      skel->rodata->enforce_mode == ENFORCE_MODE_SENTENCE,
+				      &why) < 0) {
 			h->may[WAY_MULTI] = false;
 			snprintf(h->why[WAY_MULTI], HOOK_TEXT_MAX, "%.*s", HOOK_TEXT_MAX - 1,
 				 err_text(&why));

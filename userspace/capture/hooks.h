@@ -76,7 +76,8 @@ void hooks_done(struct hooks *h);
 
 /* What the kernel cannot do at all, without loading the real programs. */
 void ways_probe(struct hooks *h);
-int ways_attach_multi(struct hooks *h, int prog_fd, struct err *err);
+/* sentences: at the end of sends a kill may have to be carried out. */
+int ways_attach_multi(struct hooks *h, int prog_fd, bool sentences, struct err *err);
 /* In front of acts on names (NAME_HOOKS). */
 int ways_attach_names(struct hooks *h, int prog_fd, struct err *err);
 /* Act so that each way that is attached fires. */

@@ -125,15 +125,21 @@ static const char *const names32[] = {
  * CPUs); whoever lets many threads wait in one of these must not use up those of the others. */
 static bool can_block(const char *name)
 {
-	static const char *const list[] = { "open",   "openat",	 "openat2",  "creat",
-					    "accept", "accept4", "connect",  "clone",
-					    "clone3", "execve",	 "execveat", "ia32_sys_call" };
+	static const char *const list[] = { "open",	    "openat",  "openat2",  "creat",
+					    "accept",	    "accept4", "connect",  "clone",
+					    "clone3",	    "execve",  "execveat", "vfork",
+					    "sendto",	    "sendmsg", "sendmmsg", "io_uring_enter",
+					    "ia32_sys_call" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
 		if (strcmp(name, list[i]) == 0)
 			return true;
 	return false;
 }
+
+/* Where a cgroup program refuses a datagram and cannot send the signal itself (to 6.12), it is sent at the end of
+ * the call. Nothing else is told of these, so they are looked at only for that. */
+static const char *const sends[] = { "sendto", "sendmsg", "sendmmsg", "io_uring_enter" };
 
 struct syms {
 	char text[SYMS_MAX][SYM_LENGTH];
@@ -152,7 +158,7 @@ static void add(const struct hooks *h, struct syms *s, const char *prefix, const
 	s->n++;
 }
 
-static void collect(const struct hooks *h, struct syms *s, bool blocking)
+static void collect(const struct hooks *h, struct syms *s, bool blocking, bool sentences)
 {
 	bool all32 = has_func(h, "ia32_sys_call");
 
@@ -160,6 +166,8 @@ static void collect(const struct hooks *h, struct syms *s, bool blocking)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (can_block(names[i]) == blocking)
 			add(h, s, "__x64_sys_", names[i]);
+	for (size_t i = 0; blocking && sentences && i < ARRAY_SIZE(sends); i++)
+		add(h, s, "__x64_sys_", sends[i]);
 	if (blocking && all32)
 		add(h, s, "", "ia32_sys_call");
 	for (size_t i = 0; !all32 && i < ARRAY_SIZE(names32); i++) {
@@ -170,7 +178,7 @@ static void collect(const struct hooks *h, struct syms *s, bool blocking)
 	}
 }
 
-int ways_attach_multi(struct hooks *h, int prog_fd, struct err *err)
+int ways_attach_multi(struct hooks *h, int prog_fd, bool sentences, struct err *err)
 {
 	auto_free struct syms *s = malloc(sizeof(*s));
 	LIBBPF_OPTS(bpf_link_create_opts, opts);
@@ -178,7 +186,7 @@ int ways_attach_multi(struct hooks *h, int prog_fd, struct err *err)
 	if (!s)
 		return err_set(err, ENOMEM, "kretprobe.multi: out of memory");
 	for (size_t i = MULTI_CALLS; i <= MULTI_BLOCKING; i++) {
-		collect(h, s, i == MULTI_BLOCKING);
+		collect(h, s, i == MULTI_BLOCKING, sentences);
 		opts.kprobe_multi.syms = s->p;
 		opts.kprobe_multi.cnt = s->n;
 		opts.kprobe_multi.flags = BPF_F_KPROBE_MULTI_RETURN;

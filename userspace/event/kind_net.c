@@ -157,9 +157,9 @@ static void set_counts(struct event *ev, const struct wire_net *w)
 	bool end = ev->kind == WIRE_NET_CLOSE;
 	bool datagrams = end && (w->packets_out || w->packets_in);
 
-	if (end || w->bytes_out)
+	if (w->bytes_out != WIRE_UNKNOWN && (end || w->bytes_out))
 		event_set_u64(ev, F_NET_BYTES_OUT, w->bytes_out);
-	if (end || w->bytes_in)
+	if (w->bytes_in != WIRE_UNKNOWN && (end || w->bytes_in))
 		event_set_u64(ev, F_NET_BYTES_IN, w->bytes_in);
 	if (w->count)
 		event_set_u64(ev, F_NET_COUNT, w->count);
