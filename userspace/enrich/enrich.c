@@ -50,6 +50,7 @@ static void sandbox_free(struct sandbox *s)
 	lru_done(&s->dns_pending);
 	lru_done(&s->files);
 	lru_done(&s->opens);
+	lru_done(&s->opens_told);
 	places_done(s);
 	free(s->text);
 	free(s);

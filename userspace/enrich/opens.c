@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Paths of open files. The record of a closed file's writes has no path: the file is gone when the call
- * that closed it ends. It refers to the event that opened it. */
+ * that closed it ends. It refers to the event that opened it. Once those were told only a copy of the
+ * descriptor can tell more, so of such files the last few are enough: a storm of files stays in the cache. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,21 @@ static void drop_open(void *ctx, struct lru_node *node)
 void opens_init(struct sandbox *s, size_t max)
 {
 	lru_init(&s->opens, sizeof(struct open_file), max, drop_open, s);
+	lru_init(&s->opens_told, sizeof(struct open_file), OPENS_TOLD_MAX, drop_open, s);
+}
+
+/* What is in one table goes to the other one. */
+static void told(struct sandbox *s, const struct lru_key *key, struct open_file *o)
+{
+	struct open_file *to = (struct open_file *)lru_add(&s->opens_told, key);
+
+	if (!to)
+		return; /* stays where it is */
+	to->path = o->path;
+	to->n = o->n;
+	o->path = NULL;
+	o->n = 0;
+	lru_remove(&s->opens, &o->node);
 }
 
 static void remember(struct sandbox *s, const struct lru_key *key, struct str path)
@@ -47,15 +63,17 @@ static void remember(struct sandbox *s, const struct lru_key *key, struct str pa
 	o->path = copy;
 	o->n = path.n;
 	s->open_bytes += path.n;
-	while (s->open_bytes > OPENS_BYTES_MAX && s->opens.n > 1)
-		lru_evict(&s->opens);
+	while (s->open_bytes > OPENS_BYTES_MAX && (s->opens_told.n || s->opens.n > 1))
+		lru_evict(s->opens_told.n ? &s->opens_told : &s->opens);
 }
 
 static int fill(struct sandbox *s, const struct lru_key *key, struct event *ev)
 {
-	struct open_file *o = (struct open_file *)lru_find(&s->opens, key);
+	struct open_file *open = (struct open_file *)lru_find(&s->opens, key), *o = open;
 	struct str path, name, *v;
 
+	if (!o)
+		o = (struct open_file *)lru_find(&s->opens_told, key);
 	if (!o) {
 		v = arena_alloc(ev->arena, sizeof(*v));
 		if (!v)
@@ -71,6 +89,8 @@ static int fill(struct sandbox *s, const struct lru_key *key, struct event *ev)
 	event_set_str(ev, F_FILE_PATH, path);
 	if (name.n)
 		event_set_str(ev, F_FILE_NAME, name);
+	if (open)
+		told(s, key, open);
 	return 0;
 }
 

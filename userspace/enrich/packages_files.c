@@ -132,13 +132,25 @@ static bool from_go(struct str path, struct package *p)
 	return p->name.n && version.n;
 }
 
+/* Most paths cannot be one: a look instead of six searches. */
+static bool may_be_package(struct str path)
+{
+	static const char *const ends[] = { ".json", ".list", ".toml", ".gemspec", ".zip" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (path.n > strlen(ends[i]) &&
+		    memcmp(path.p + path.n - strlen(ends[i]), ends[i], strlen(ends[i])) == 0)
+			return true;
+	return memmem(path.p, path.n, "-info", 5) != NULL; /* of Python: somewhere */
+}
+
 void packages_from_files(struct packages *ret, struct packages_seen *seen, const struct event *ev)
 {
 	bool (*const ways[])(struct str, struct package *) = { from_python, from_node, from_dpkg,
 							       from_cargo,  from_gem,  from_go };
 	struct str path = event_str(ev, F_FILE_PATH);
 
-	if (!path.n || (ev->kind == WIRE_FILE_OPEN && !event_u64(ev, F_FILE_WRITE)))
+	if (!may_be_package(path) || (ev->kind == WIRE_FILE_OPEN && !event_u64(ev, F_FILE_WRITE)))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		struct package p = { .from_files = true };

@@ -12,6 +12,7 @@
 #define FILES_DEFAULT	    16384
 #define OPENS_DEFAULT	    8192
 #define OPENS_BYTES_MAX	    (2u << 20)
+#define OPENS_TOLD_MAX	    1024	/* files whose writes were told */
 #define DNS_PENDING_MAX	    1024	/* queries that wait for their answer */
 #define EXITED_KEPT	    512		/* ended processes that late events may still name */
 #define IMAGE_BYTES_MAX	    (32u << 20) /* exe, argv and cwd of all processes of a sandbox */
@@ -45,6 +46,7 @@ struct sandbox {
 	struct lru dns_pending; /* queries without answer */
 	struct lru files;	/* written in the sandbox: by (dev, ino) and by path */
 	struct lru opens;	/* file.open_id -> path */
+	struct lru opens_told;	/* the same of those whose writes were told */
 	size_t open_bytes;
 };
 
