@@ -22,6 +22,7 @@ void get_slot(struct eval *e, const struct access *a, struct val *v)
 		return;
 	switch (event_fields[f].type) {
 	case FT_STR:
+	case FT_MEMBERS:
 		val_str(v, ev->v[f].s);
 		return;
 	case FT_I64:

@@ -33,6 +33,7 @@
 #define RULE_ACCESS_MAX	    4096		 /* distinct fields with their arguments */
 #define RULE_MEMO_MAX	    256			 /* of those, the ones that have to be computed */
 #define RULE_PROGS_MAX	    (RULE_RULES_MAX * 2) /* conditions and steps of one kind */
+#define RULE_FIELDS_MAX	    128 /* named by an alert's output; fewer than JSON_MEMBERS_MAX */
 #define RULE_KINDS_MAX	    64
 #define RULE_SCRATCH	    ((size_t)512 << 10) /* bytes for computed values of one event */
 #define RULE_DIAGS_MAX	    1000		/* errors, and as many warnings; more are counted */
@@ -329,7 +330,8 @@ struct out_part {
 	struct str text; /* literal when a is NULL */
 	const struct access *a;
 	uint32_t width;
-	bool absent; /* prints <NA> */
+	bool absent;	/* prints <NA> */
+	struct str key; /* in the fields of an alert, as it is written; empty: named before */
 };
 
 struct exception {

@@ -2,7 +2,9 @@
 /* Output templates: text with %field, %field[arg], %transformer(field), %<width>field and %%. */
 #include "rules/internal.h"
 
+#include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/json.h"
 
 struct maker {
 	struct ruleset *rs;
@@ -103,11 +105,22 @@ static bool parse_field(struct maker *m, struct lhs *l)
 	return true;
 }
 
+/* Its text; empty when the output has named it before. */
+static struct str field_key(const struct maker *m, size_t from)
+{
+	struct str s = { m->s + from, m->i - from };
+
+	for (size_t i = 0; i < m->part_n; i++)
+		if (m->part[i].a && str_eq(m->part[i].key, s))
+			return (struct str){ 0 };
+	return rs_dup(m->rs, s);
+}
+
 static bool parse_percent(struct maker *m)
 {
 	struct out_part p = { 0 };
 	struct lhs l = { 0 };
-	size_t at = m->i++;
+	size_t at = m->i++, name;
 
 	while (m->i < m->n && m->s[m->i] >= '0' && m->s[m->i] <= '9' && p.width < 4096)
 		p.width = p.width * 10 + (uint32_t)(m->s[m->i++] - '0');
@@ -116,8 +129,10 @@ static bool parse_percent(struct maker *m)
 		buf_add(&m->lit, m->s + at, m->i - at);
 		return true;
 	}
+	name = m->i;
 	if (!parse_field(m, &l))
 		return false;
+	p.key = field_key(m, name);
 	p.a = bind_access(m->rs, m->r, &m->r->out, &l, m->falco);
 	if (!p.a)
 		return false;
@@ -274,4 +289,98 @@ int rule_format_output(const struct rule_info *info, const struct event *ev, str
 	for (size_t i = 0; i < r->part_n && !out->failed; i++)
 		put_part(out, &e, &r->part[i]);
 	return out->failed ? -EMSGSIZE : 0;
+}
+
+/* ---- as JSON ---- */
+
+/* Whole characters of the first `max` bytes. */
+static struct str cut(struct str s, size_t max)
+{
+	if (s.n <= max)
+		return s;
+	while (max && ((unsigned char)s.p[max] & 0xc0) == 0x80)
+		max--;
+	return (struct str){ s.p, max };
+}
+
+static void json_single(struct json *j, const struct val *v, enum rtype type)
+{
+	char text[64];
+
+	switch (v->t) {
+	case V_STR:
+		json_str(j, cut(v->s, RULE_FIELD_MAX));
+		return;
+	case V_U64:
+		if (type == RT_BOOL)
+			json_bool(j, v->u);
+		else
+			json_u64(j, v->u);
+		return;
+	case V_I64:
+		json_i64(j, v->i);
+		return;
+	case V_IP:
+		json_str(j, (struct str){ text, ip_addr_text(v->ip, text) });
+		return;
+	default:
+		json_null(j);
+	}
+}
+
+static void json_list(struct json *j, const struct val *v, enum rtype type)
+{
+	size_t before = j->out->n;
+	struct val one;
+
+	json_array_begin(j);
+	for (uint32_t i = 0; i < v->list.n && j->out->n - before < RULE_FIELD_MAX; i++) {
+		val_list_at(v, i, &one);
+		if (one.t == V_STR && !one.s.p)
+			one.t = V_NONE;
+		json_single(j, &one, type);
+	}
+	json_array_end(j);
+}
+
+static void json_part(struct json *j, struct eval *e, const struct out_part *p)
+{
+	struct val tmp;
+	const struct val *v = eval_value(e, p->a, &tmp);
+
+	json_key_str(j, p->key);
+	if (v->t == V_NONE || p->absent)
+		json_null(j);
+	else if (v->t == V_LIST)
+		json_list(j, v, p->a->type);
+	else
+		json_single(j, v, p->a->type);
+}
+
+int rule_format_fields(const struct rule_info *info, const struct event *ev, struct buf *out)
+{
+	const struct rule *r = (const struct rule *)info;
+	struct eval e;
+	int n = 0;
+
+	eval_init(&e, ev);
+	buf_addc(out, '{');
+	for (size_t i = 0; i < r->part_n; i++) {
+		auto_buf struct buf one = { 0 };
+		struct json j;
+
+		if (!r->part[i].a || !r->part[i].key.n)
+			continue;
+		json_init(&j, &one);
+		json_object_begin(&j);
+		json_part(&j, &e, &r->part[i]);
+		if (one.failed || out->n + one.n + 2 > (out->max ? out->max : BUF_MAX_DEFAULT) ||
+		    n == RULE_FIELDS_MAX)
+			continue;
+		if (n++)
+			buf_addc(out, ',');
+		buf_add(out, one.p + 1, one.n - 1);
+	}
+	buf_addc(out, '}');
+	return out->failed ? -EMSGSIZE : n;
 }

@@ -35,8 +35,8 @@ struct rule_info {
 	enum rule_action action;
 	enum rule_scope scope;
 	enum rule_state state;
-	bool dry_run;	    /* the verdict says what would have been done, and nothing is */
-	bool deny_fallback; /* what cannot be denied is killed for */
+	bool dry_run;	      /* the verdict says what would have been done, and nothing is */
+	bool deny_fallback;   /* what cannot be denied is killed for */
 	uint64_t throttle_ns; /* 0 = none: at most one alert in this time; never for actions */
 	struct {
 		const struct str *v; /* patterns; n == 0: any */
@@ -120,6 +120,10 @@ size_t ruleset_judge(const struct ruleset *rs, struct rule_memory *st, const str
 		     struct rule_matches *ret);
 /* The rule's `output` with fields filled in, at most `max` bytes. */
 int rule_format_output(const struct rule_info *r, const struct event *ev, struct buf *out);
+/* The fields that the output names as one JSON object, {"proc.name":"sh","fd.sport":443}: null = absent, texts and
+ * lists cut at RULE_FIELD_MAX bytes, what does not fit into `out` left out. Returns their number. */
+#define RULE_FIELD_MAX 4096
+int rule_format_fields(const struct rule_info *r, const struct event *ev, struct buf *out);
 
 /* Fixtures: JSON events as event_to_json writes them, one a line, each behind comment lines
  *   # fires: Rule A; Rule B     exactly these rules fire (none without this line)

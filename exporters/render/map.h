@@ -194,6 +194,7 @@
 	X(RULE_NAME, "finding_info.title", V11, TYPE, "rule.name", TYPE, "cs5", "rule")            \
 	X(RULE_PRIORITY, NONE, V11, TYPE, "log.level", TYPE, NONE, "priority")                     \
 	X(RULE_OUTPUT, "message", V11, TYPE, "message", TYPE, "msg", "message")                    \
+	X(RULE_OUTPUT_FIELDS, "evidences[].data", V11, TYPE, NONE, TYPE, NONE, NONE)               \
 	X(RULE_TAGS, "metadata.labels", V11, TYPE, "tags", TYPE, NONE, NONE)                       \
 	X(RULE_ATTACK, "+", V11, TYPE, "threat.technique.id", TYPE, "cs3", "attack")               \
 	X(RULE_SUPPRESSED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \

@@ -213,6 +213,7 @@ static struct str value_text(struct buf *tmp, enum field_id f, const union field
 	buf_reset(tmp);
 	switch (event_fields[f].type) {
 	case FT_STR:
+	case FT_MEMBERS:
 		return v->s;
 	case FT_STRLIST:
 		add_command(tmp, v->list.v, v->list.n);

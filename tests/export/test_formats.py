@@ -52,7 +52,7 @@ def flat(value, at=""):
     out = {}
     for key, member in value.items():
         name = at + key
-        if isinstance(member, dict) and name != "raw":
+        if isinstance(member, dict) and name not in ("raw", "rule.output_fields"):
             out.update(flat(member, name + "."))
         else:
             out[name] = member
@@ -233,6 +233,10 @@ class NothingLost(unittest.TestCase):
                     self.assertLessEqual(set(value), found, where)
                 elif field == "proc.ancestors":
                     self.assertLessEqual({str(a["pid"]) for a in value}, found, where)
+                elif isinstance(value, dict):
+                    at = doc["warder"]["rule"] if name == "ecs" else \
+                        {"output_fields": doc.get("evidences", [{}])[0].get("data", doc["unmapped"].get(field))}
+                    self.assertEqual(at["output_fields"], value, where)
                 elif isinstance(value, bool):
                     self.assertIn(True, [v for v in scalars(doc) if isinstance(v, bool)], where)
                 elif isinstance(value, list):
@@ -343,6 +347,8 @@ class Text(unittest.TestCase):
             where = "%s of %s" % (field, native["kind"])
             if field == "raw":
                 self.assertEqual(json.loads(pairs["WarderRaw" if own_key("a")[0] == "W" else "raw"]), value)
+            elif isinstance(value, dict):
+                self.assertTrue(any(v.startswith('{"') and json.loads(v) == value for v in found), where)
             elif isinstance(value, bool):
                 self.assertIn("true", found, where)
             elif isinstance(value, list) and value and isinstance(value[0], dict):

@@ -62,6 +62,11 @@ static void set_field(struct event *ev, enum field_id f, bool hostile)
 	case FT_STR:
 		event_set_str(ev, f, text_for(f, hostile));
 		break;
+	case FT_MEMBERS:
+		event_set_strz(ev, f,
+			       "{\"proc.cmdline\":\"sh -c \\\"x\\\"|=\",\"fd.sport\":443,"
+			       "\"k8s.ns.name\":null,\"proc.args\":[\"sh\",\"-c\"]}");
+		break;
 	case FT_I64:
 		event_set_i64(ev, f, -1);
 		break;

@@ -255,6 +255,25 @@ class UserSpace(Actions):
             self.assertEqual(s.kinds("action"), [])
 
 
+class Told(Actions):
+    def test_fields_of_the_output(self):
+        """As Falco's json_output has them: by the name in the output, as numbers where they are, null where absent."""
+        text = rule("F", "evt.type in (mkdir, mkdirat) and fd.name = /tmp/bad", "alert").replace(
+            "output: o", "output: made by %proc.name = %fd.name (%proc.pid %k8s.ns.name %proc.aname[1] %proc.name)")
+        s = self.judged([text], "mkdir", "/tmp/bad")
+        a = self.alert(s, "F")
+        fields = a["rule"]["output_fields"]
+        self.assertEqual(list(fields), ["proc.name", "fd.name", "proc.pid", "k8s.ns.name", "proc.aname[1]"])
+        self.assertEqual([fields["proc.name"], fields["fd.name"], fields["k8s.ns.name"]], ["mkdir", "/tmp/bad", None])
+        self.assertIs(type(fields["proc.pid"]), int)
+        # They are in the record as they are: what reads it again has them, too.
+        again = self.warder("events", s.dir, "--filter", "kind = rule.alert")
+        self.assertEqual(json.loads(again.out.splitlines()[0])["rule"]["output_fields"], fields)
+        same = self.warder("replay", "--rules", self.path("r0.yaml"), s.dir)
+        self.assertEqual(same.code, 0, same)
+        self.assertIntact(s)
+
+
 class Live(Actions):
     """Spoken to while it runs. The last line it wrote says how far the payload came."""
     SCRIPT = "echo 1; mkdir /tmp/bad; for i in 1 2 3 4 5; do sleep 0.1; done; echo 2"

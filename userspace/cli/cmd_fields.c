@@ -18,10 +18,10 @@ static const struct option_def OPTIONS[] = {
 };
 
 static const char *const TYPES[] = {
-	[FT_STR] = "string",	  [FT_U64] = "number",	 [FT_I64] = "number",
-	[FT_BOOL] = "bool",	  [FT_TIME] = "time",	 [FT_HEX] = "hex",
-	[FT_IP] = "ip",		  [FT_STRLIST] = "list", [FT_ANCESTORS] = "processes",
-	[FT_ANSWERS] = "answers",
+	[FT_STR] = "string",	  [FT_U64] = "number",	   [FT_I64] = "number",
+	[FT_BOOL] = "bool",	  [FT_TIME] = "time",	   [FT_HEX] = "hex",
+	[FT_IP] = "ip",		  [FT_STRLIST] = "list",   [FT_ANCESTORS] = "processes",
+	[FT_ANSWERS] = "answers", [FT_MEMBERS] = "object",
 };
 
 static const struct {

@@ -17,6 +17,7 @@ enum field_type {
 	FT_STRLIST,   /* struct str array */
 	FT_ANCESTORS, /* struct event_ancestor array */
 	FT_ANSWERS,   /* struct event_dns_answer array */
+	FT_MEMBERS,   /* struct str: a JSON object of single values and lists of them, always valid */
 };
 
 /* Families, as in WIRE_KINDS; ALL = every kind. */
@@ -266,6 +267,8 @@ enum field_type {
 	X(RULE_PRIORITY, "rule.priority", FT_STR, FAM_RULE, "priority of the rule")                \
 	X(RULE_OUTPUT, "rule.output", FT_STR, FAM_RULE,                                            \
 	  "the rule's output with its fields filled in")                                           \
+	X(RULE_OUTPUT_FIELDS, "rule.output_fields", FT_MEMBERS, FAM_RULE,                          \
+	  "the fields that the output names, each with its value")                                 \
 	X(RULE_TAGS, "rule.tags", FT_STRLIST, FAM_RULE, "tags of the rule")                        \
 	X(RULE_ATTACK, "rule.attack", FT_STRLIST, FAM_RULE, "MITRE ATT&CK technique ids")          \
 	X(RULE_ACTION, "rule.action", FT_STR, FAM_RULE, "action that the rule asks for")           \

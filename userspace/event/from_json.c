@@ -342,6 +342,8 @@ static bool read_value(struct reader *r, enum field_type type, union field_value
 	switch (type) {
 	case FT_STR:
 		return json_read_string(&r->in, &ret->s);
+	case FT_MEMBERS:
+		return json_read_members(&r->in, &ret->s);
 	case FT_U64:
 		return json_read_u64(&r->in, &ret->u);
 	case FT_I64:

@@ -124,6 +124,10 @@ static inline bool json_read_u64(struct json_reader *r, uint64_t *ret)
 
 bool json_read_i64(struct json_reader *r, int64_t *ret);
 bool json_read_bool(struct json_reader *r, bool *ret);
+/* An object of single values (texts, integers, true, false, null) and lists of them, no key twice, as text
+ * without white space. */
+#define JSON_MEMBERS_MAX 256
+bool json_read_members(struct json_reader *r, struct str *ret);
 /* Sets the problem unless one is set; always false. */
 bool json_problem(struct json_reader *r, const char *problem);
 

@@ -61,6 +61,16 @@ static inline char *put_str(struct json_writer *w, char *d, struct str s)
 	return d;
 }
 
+/* JSON already. */
+static inline char *put_json(struct json_writer *w, char *d, struct str s)
+{
+	d = ensure(w, d, s.n + SLACK);
+	if (!d)
+		return NULL;
+	memcpy(d, s.p, s.n);
+	return d + s.n;
+}
+
 static inline char *put_i64(char *d, int64_t v)
 {
 	if (v < 0)
@@ -174,6 +184,8 @@ static inline char *put_value(struct json_writer *w, char *d, unsigned type,
 	switch (type) {
 	case FT_STR:
 		return put_str(w, d, v->s);
+	case FT_MEMBERS:
+		return put_json(w, d, v->s);
 	case FT_U64:
 		return json_digits(d, v->u);
 	case FT_I64:

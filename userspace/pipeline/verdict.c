@@ -240,6 +240,10 @@ static void emit_alert(struct session *s, const struct event *trigger, const str
 	buf_init(&text, RULE_OUTPUT_MAX);
 	if (rule_format_output(r, trigger, &text) == 0)
 		event_set_str(ev, F_RULE_OUTPUT, arena_strndup(trigger->arena, text.p, text.n));
+	buf_reset(&text);
+	if (rule_format_fields(r, trigger, &text) > 0)
+		event_set_str(ev, F_RULE_OUTPUT_FIELDS,
+			      arena_strndup(trigger->arena, text.p, text.n));
 	buf_done(&text);
 	if (session_emit(s, ev, json) == 0)
 		s->stats.alerts++;

@@ -169,6 +169,7 @@ int timeline_value(const struct event *ev, enum field_id f, size_t max, struct b
 
 	switch (event_fields[f].type) {
 	case FT_STR:
+	case FT_MEMBERS:
 		text_for_terminal(ev->v[f].s, max, out);
 		break;
 	case FT_U64:

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
 #include "userspace/event/event.h"
@@ -107,6 +108,18 @@ static void random_answers(struct event *ev, enum field_id f)
 	event_mark(ev, f);
 }
 
+static struct str random_members(struct arena *a)
+{
+	static const char *const one[] = { "\"a\\n\"", "-7", "18446744073709551615", "true",
+					   "null",     "[]", "[\"x\",1,false]" };
+	struct str s = arena_printf(a, "{");
+
+	for (unsigned i = 0, n = rnd() % 4; i < n; i++)
+		s = arena_printf(a, "%.*s%s\"proc.aname[%u]\":%s", (int)s.n, s.p, i ? "," : "", i,
+				 one[rnd() % ARRAY_SIZE(one)]);
+	return arena_printf(a, "%.*s}", (int)s.n, s.p);
+}
+
 static void random_value(struct event *ev, enum field_id f)
 {
 	struct ip_addr ip = { .family = 4 };
@@ -132,6 +145,9 @@ static void random_value(struct event *ev, enum field_id f)
 		for (int i = 0; i < (ip.family == 4 ? 4 : 16); i++)
 			ip.b[i] = (uint8_t)rnd();
 		event_set_ip(ev, f, ip);
+		break;
+	case FT_MEMBERS:
+		event_set_str(ev, f, random_members(ev->arena));
 		break;
 	case FT_STRLIST:
 		random_list(ev, f);
