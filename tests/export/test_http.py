@@ -10,7 +10,6 @@ import http.server
 import json
 import os
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -19,7 +18,9 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from feed import Feed, Journal, read_json_lines  # noqa: E402
-from warder import TestCase, need, wait_for  # noqa: E402
+from strange import (certificate, cut, deaf, half_closed, mute, noise, reset, says, slow,  # noqa: E402
+                     strange_server, tls, untrusted)
+from warder import TestCase, wait_for  # noqa: E402
 
 
 class Server:
@@ -639,36 +640,27 @@ class Http(TestCase):
             self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
 
     def test_untrusted_certificates(self):
-        """Another CA, another name, an old one: no sink says a word to such a server."""
-        context, cert = self.certificate("-addext", "subjectAltName=DNS:localhost")
-        s = self.server(self.hook, context=context)
-        for sink, options in self.each_sink():
-            self.journal.add(1)
-            for host, ca, words in (("localhost", None, "certificate"), ("127.0.0.1", cert, "SSL: ")):
-                feed = Feed(self.journal.path, self.tmp, "S1",
-                            ",".join(["%s:https://%s:%d" % (sink, host, s.port), "name=" + sink + host,
-                                      *options, *(["ca=" + ca] if ca else [])]))
-                self.addCleanup(feed.kill)
-                row = self.with_text(feed, words)
-                self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
-                feed.stop()
-        self.assertEqual((s.requests, self.got), (0, []))
+        """No sink says a word to such a server."""
+        said = {"no CA": "certificate", "another CA": "certificate", "another name": "SSL: ", "expired": "expired"}
+        for what, context, ca, host in untrusted(self.tmp):
+            s = self.server(self.hook, context=context)
+            for sink, options in self.each_sink():
+                with self.subTest("%s, %s" % (sink, what)):
+                    self.journal.add(1)
+                    feed = Feed(self.journal.path, self.tmp, "S1",
+                                ",".join(["%s:https://%s:%d" % (sink, host, s.port), "name=%s%d" % (sink, s.port),
+                                          *options, *(["ca=" + ca] if ca else [])]))
+                    self.addCleanup(feed.kill)
+                    row = self.with_text(feed, said[what])
+                    self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+                    feed.stop()
+            self.assertEqual((s.requests, self.got), (0, []))
 
     # ---- TLS ----
 
-    def certificate(self, *options):
-        need("openssl")
-        key, cert = self.path("key.pem"), self.path("cert.pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                        "-nodes", "-keyout", key, "-out", cert, "-subj", "/CN=x", *options],
-                       check=True, capture_output=True, timeout=60)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(cert, key)
-        return context, cert
-
     def test_tls(self):
-        context, cert = self.certificate("-addext", "subjectAltName=DNS:localhost")
-        s = self.server(self.hook, context=context)
+        cert, key = certificate(self.tmp)
+        s = self.server(self.hook, context=tls(cert, key))
         self.journal.add(50)
         refused = self.feed("webhook", s, scheme="https", host="localhost")
         self.assertFalse(self.with_text(refused, "certificate")["up"])
@@ -679,19 +671,6 @@ class Http(TestCase):
         self.assertEqual(self.got, [])
         self.feed("webhook", s, "ca=" + cert, scheme="https", host="localhost").drain()
         self.assertAllOnce()
-
-    def test_tls_expired(self):
-        context, cert = self.certificate("-addext", "subjectAltName=DNS:localhost")
-        old = self.path("old.pem")
-        subprocess.run(["openssl", "x509", "-in", cert, "-signkey", self.path("key.pem"), "-days", "-1", "-out", old],
-                       check=True, capture_output=True, timeout=60)
-        context.load_cert_chain(old, self.path("key.pem"))
-        s = self.server(self.hook, context=context)
-        self.journal.add(1)
-        feed = self.feed("webhook", s, "ca=" + old, scheme="https", host="localhost")
-        self.assertEqual(self.with_text(feed, "expired")["acked"], 0)
-        feed.stop()
-        self.assertEqual(self.got, [])
 
     def test_bad_credentials(self):
         """Waits for the operator, says why, loses nothing, and does not hammer at the door."""
@@ -708,61 +687,19 @@ class Http(TestCase):
                 self.assertLess(s.requests - n, 5)
                 self.assertEqual(feed.stop()["acked"], 0)
 
-    def raw_server(self, talk):
-        """`talk(connection)` does what no HTTP server should."""
-        sock = socket.socket()
-        self.addCleanup(sock.close)
-        sock.bind(("127.0.0.1", 0))
-        sock.listen(8)
-        stop = []
-        self.addCleanup(stop.append, True)
-
-        def serve():
-            while not stop:
-                try:
-                    conn, _ = sock.accept()
-                except OSError:
-                    return
-                with conn:
-                    try:
-                        talk(conn)
-                    except OSError:
-                        pass  # the sink gave the connection up: that is what is tested
-        threading.Thread(target=serve, daemon=True).start()
-        return sock.getsockname()[1]
-
     def test_broken_servers(self):
-        """Half-closed, mute, cut in the head, no HTTP at all: each is told, nothing counts as taken."""
-        def half_closed(conn):
-            conn.shutdown(socket.SHUT_WR)
-            while conn.recv(65536):
-                pass
-
-        def mute(conn):
-            while conn.recv(65536):
-                pass
-
-        def cut(conn):
-            conn.recv(65536)
-            conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Le")
-
-        def smtp(conn):
-            conn.sendall(b"220 mail.example ESMTP\r\n")
-            conn.recv(65536)
-
-        def slow(conn):  # a byte now and then
-            conn.recv(65536)
-            for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}":
-                conn.sendall(bytes([byte]))
-                time.sleep(0.1)
-
-        for talk in (half_closed, mute, cut, smtp, slow):
+        """Each is told, nothing counts as taken, nothing spins."""
+        ok = b"HTTP/1.1 200 OK\r\n"
+        endless = ok + b"Transfer-Encoding: chunked\r\n\r\n" + b"10000\r\n" + bytes(65536)
+        for talk in (half_closed, mute, deaf, cut, reset, noise, says(ok + b"Content-Le"), says(endless),
+                     says(ok + b"Content-Length: 100\r\n\r\n{}"), says(b"220 mail.example ESMTP\r\n", before=True),
+                     slow(ok + b"Content-Length: 2\r\n\r\n{}"), slow(b"X" * 9000, 0.01)):
             with self.subTest(talk.__name__):
                 self.journal.add(1)
                 for sink, option in self.SINKS:
-                    port = self.raw_server(talk)
-                    feed = Feed(self.journal.path, self.tmp, "S1", "%s:http://127.0.0.1:%d,name=%s-%s,timeout=500ms%s" % (
-                        sink, port, sink, talk.__name__, option and "," + option))
+                    port = strange_server(self, talk)
+                    feed = Feed(self.journal.path, self.tmp, "S1", "%s:http://127.0.0.1:%d,name=%s-%d,timeout=500ms%s" % (
+                        sink, port, sink, port, option and "," + option))
                     self.addCleanup(feed.kill)
                     row = wait_for("a word about it", lambda: feed.status() if feed.status()["text"] else None)
                     self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))

@@ -17,7 +17,9 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from feed import Feed, Journal, python_client_read, read_json_lines  # noqa: E402
-from warder import MockKafka, TestCase, kcat_read, need, wait_for  # noqa: E402
+from strange import (cpu_seconds, cut, deaf, half_closed, mute, noise, reset, says, slow,  # noqa: E402
+                     strange_server, untrusted)
+from warder import MockKafka, TestCase, kcat_read, wait_for  # noqa: E402
 
 EVENTS, ALERTS = "warder.events", "warder.alerts"
 # Kafka's error codes
@@ -279,30 +281,6 @@ class Kafka(TestCase):
 
     # ---- brokers that are none ----
 
-    def strange(self, talk, context=None):
-        """A server on loopback that does `talk(connection)` with whoever comes. Its port."""
-        sock = socket.socket()
-        self.addCleanup(sock.close)
-        sock.bind(("127.0.0.1", 0))
-        sock.listen(16)
-
-        def one(conn):
-            with conn:
-                try:
-                    talk(context.wrap_socket(conn, server_side=True) if context else conn)
-                except OSError:
-                    pass  # given up by the other side: that is what is tested
-
-        def serve():
-            while True:
-                try:
-                    conn, _ = sock.accept()
-                except OSError:
-                    return
-                threading.Thread(target=one, args=(conn,), daemon=True).start()
-        threading.Thread(target=serve, daemon=True).start()
-        return sock.getsockname()[1]
-
     def refused(self, brokers, words, *options):
         """Told, nothing lost, nothing taken, no busy loop."""
         self.journal.add(1)
@@ -315,60 +293,27 @@ class Kafka(TestCase):
 
         row = wait_for("a status with %s" % (words,), told)
         self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
-        before = self.cpu(feed)
+        before = cpu_seconds(feed.proc.pid)
         time.sleep(1)
-        self.assertLess(self.cpu(feed) - before, 0.5)
+        self.assertLess(cpu_seconds(feed.proc.pid) - before, 0.5)
         self.assertEqual(feed.stop()["acked"], 0)
-
-    @staticmethod
-    def cpu(feed):
-        with open("/proc/%d/stat" % feed.proc.pid) as f:
-            return sum(int(n) for n in f.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
 
     def test_wrong_host(self):
         self.refused("no-such-host.invalid:9092", ("no-such-host.invalid",))
 
     def test_strange_servers(self):
-        """Half-closed, mute, slow as a loris, another protocol."""
-        def half_closed(conn):
-            conn.shutdown(socket.SHUT_WR)
-            while conn.recv(65536):
-                pass
-
-        def mute(conn):
-            while conn.recv(65536):
-                pass
-
-        def slow(conn):
-            conn.recv(65536)
-            for byte in b"\0\0\1\0" + bytes(64):
-                conn.sendall(bytes([byte]))
-                time.sleep(0.2)
-
-        def http(conn):
-            conn.recv(65536)
-            conn.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-
-        for talk in (half_closed, mute, slow, http):
+        """Half-closed, mute, slow as a loris, another protocol, noise, gone at once."""
+        http400 = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+        for talk in (half_closed, mute, slow(b"\0\0\1\0" + bytes(64), 0.2), says(http400), deaf, cut, reset, noise):
             with self.subTest(talk.__name__):
-                self.refused("127.0.0.1:%d" % self.strange(talk), ("127.0.0.1", "own"),
+                self.refused("127.0.0.1:%d" % strange_server(self, talk), ("127.0.0.1", "own"),
                              "kafka.socket.timeout.ms=2000", "kafka.api.version.request.timeout.ms=1000")
 
     def test_untrusted_certificates(self):
-        """Another CA, another name, an old one."""
-        need("openssl")
-        key, cert, old = (self.path(n) for n in ("key.pem", "cert.pem", "old.pem"))
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                        "-keyout", key, "-out", cert, "-subj", "/CN=x", "-addext", "subjectAltName=DNS:localhost"],
-                       check=True, capture_output=True, timeout=60)
-        subprocess.run(["openssl", "x509", "-in", cert, "-signkey", key, "-days", "-1", "-out", old],
-                       check=True, capture_output=True, timeout=60)
-        for file, ca, host in ((cert, None, "localhost"), (cert, cert, "127.0.0.1"), (old, old, "localhost")):
-            with self.subTest(file=os.path.basename(file), host=host, ca=bool(ca)):
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain(file, key)
+        for what, context, ca, host in untrusted(self.tmp):
+            with self.subTest(what):
                 heard = []
-                port = self.strange(lambda conn: heard.append(conn.recv(65536)), context)
+                port = strange_server(self, lambda conn: heard.append(conn.recv(65536)), context)
                 self.refused("%s:%d" % (host, port), ("certificate", "SSL"), "kafka.security.protocol=ssl",
                              "kafka.broker.address.family=v4", *(["kafka.ssl.ca.location=" + ca] if ca else []))
                 self.assertEqual([h for h in heard if h], [])

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
 import threading
@@ -16,7 +15,9 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from feed import Feed, Journal  # noqa: E402
-from warder import TestCase, need, wait_for  # noqa: E402
+from strange import (certificate, cpu_seconds, cut, deaf, half_closed, mute, noise, reset, says,  # noqa: E402
+                     slow, strange_server, tls, untrusted)
+from warder import TestCase, wait_for  # noqa: E402
 
 MESSAGE = re.compile(r'<(\d+)>1 (\S+) (\S+) (\S+) - (\S+) \[warder@32473 id="([^"]+)" session="([^"]+)" '
                      r'seq="(\d+)" sandbox="box"\] (\{.*\})', re.S)
@@ -204,27 +205,11 @@ class Syslog(TestCase):
 
     # ---- TLS ----
 
-    def certificate(self, name, *options, ca=None):
-        need("openssl")
-        key, cert = self.path(name + ".key"), self.path(name + ".pem")
-        argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                "-keyout", key, "-out", cert, "-subj", "/CN=" + name, *options]
-        subprocess.run(argv, check=True, capture_output=True, timeout=60)
-        return cert, key
-
-    def tls_receiver(self, cert, key, ca=None):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(cert, key)
-        if ca:
-            context.verify_mode = ssl.CERT_REQUIRED
-            context.load_verify_locations(ca)
-        return self.receiver(context=context)
-
     def test_tls(self):
-        cert, key = self.certificate("server", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+        cert, key = certificate(self.tmp, names="DNS:localhost,IP:127.0.0.1")
         for host in ("localhost", "127.0.0.1"):
             with self.subTest(host):
-                r = self.tls_receiver(cert, key)
+                r = self.receiver(context=tls(cert, key))
                 self.journal.add(3000)
                 for name in os.listdir(self.tmp):
                     if name.endswith(".cursor"):
@@ -235,9 +220,9 @@ class Syslog(TestCase):
                 feed.stop()
 
     def test_tls_client_certificate(self):
-        cert, key = self.certificate("server", "-addext", "subjectAltName=DNS:localhost")
-        mine, my_key = self.certificate("client")
-        r = self.tls_receiver(cert, key, ca=mine)
+        cert, key = certificate(self.tmp)
+        mine, my_key = certificate(self.tmp, "client", None)
+        r = self.receiver(context=tls(cert, key, clients=mine))
         self.journal.add(100)
         self.feed("tls://localhost:%d" % r.port, "ca=" + cert, "cert=" + mine, "key=" + my_key).drain()
         self.assertAllThere(r)
@@ -251,21 +236,28 @@ class Syslog(TestCase):
         self.assertEqual(receiver.messages, [])
         return row["text"]
 
-    def test_tls_wrong_ca(self):
-        r = self.tls_receiver(*self.certificate("server", "-addext", "subjectAltName=DNS:localhost"))
-        other, _ = self.certificate("other")
-        self.assertIn("self", self.refused(r, "ca=" + other))
+    def test_tls_untrusted(self):
+        said = {"no CA": "self", "another CA": "self", "another name": "mismatch", "expired": "expired"}
+        for what, context, ca, host in untrusted(self.tmp):
+            with self.subTest(what):
+                options = ["name=" + what.replace(" ", "-")] + (["ca=" + ca] if ca else [])
+                self.assertIn(said[what], self.refused(self.receiver(context=context), *options, host=host))
 
-    def test_tls_wrong_name(self):
-        cert, key = self.certificate("server", "-addext", "subjectAltName=DNS:elsewhere.example")
-        self.assertIn("mismatch", self.refused(self.tls_receiver(cert, key), "ca=" + cert))
-
-    def test_tls_expired(self):
-        cert, key = self.certificate("server", "-addext", "subjectAltName=DNS:localhost")
-        subprocess.run(["openssl", "x509", "-in", cert, "-signkey", key, "-days", "-1", "-out", cert + ".old"],
-                       check=True, capture_output=True, timeout=60)
-        cert += ".old"
-        self.assertIn("expired", self.refused(self.tls_receiver(cert, key), "ca=" + cert))
+    def test_strange_servers(self):
+        """Over TLS such a server is told of. Over TCP, which has no answers, one that goes away is, and what it had
+        acknowledged was taken as far as anybody can know."""
+        for talk in (half_closed, mute, deaf, cut, reset, noise, says(b"220 mail.example ESMTP\r\n", before=True),
+                     slow(b"HTTP/1.1 200 OK\r\n\r\n")):
+            with self.subTest(talk.__name__):
+                self.journal.add(1)
+                feed = self.feed("tls://127.0.0.1:%d" % strange_server(self, talk), "verify=no",
+                                 "name=" + talk.__name__.strip("b'").replace(" ", ""))
+                row = wait_for("a status", lambda: feed.status() if feed.status()["text"] else None)
+                self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+                before = cpu_seconds(feed.proc.pid)
+                time.sleep(0.5)
+                self.assertLess(cpu_seconds(feed.proc.pid) - before, 0.25)
+                self.assertEqual(feed.stop()["acked"], 0)
 
     def test_tls_to_a_plain_port(self):
         r = self.receiver(plan=lambda r, n, conn: conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
@@ -380,7 +372,7 @@ action(type="omfile" file="%s" template="all")
         return done.returncode == 0 and "Cipher is TLS_" in done.stdout
 
     def test_rsyslog_tls(self):
-        cert, key = self.certificate("server", "-addext", "subjectAltName=DNS:localhost")
+        cert, key = certificate(self.tmp)
         port, out = self.rsyslog({
             "global": 'defaultNetstreamDriver="ossl" defaultNetstreamDriverCAFile="%s" '
                       'defaultNetstreamDriverCertFile="%s" defaultNetstreamDriverKeyFile="%s"'
