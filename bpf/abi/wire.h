@@ -55,7 +55,8 @@
 	X(0x8006, AUDIT_STOP, "audit.stop", AGENT)           \
 	X(0x8007, AUDIT_DEGRADED, "audit.degraded", AGENT)   \
 	X(0x8008, AUDIT_RULES, "audit.rules", AGENT)         \
-	X(0x8009, REVIEW, "review", AGENT)
+	X(0x8009, REVIEW, "review", AGENT)                   \
+	X(0x800a, TERMINAL, "terminal", AGENT)
 /* clang-format on */
 
 /* Not an event: a piece of an argv that did not fit its exec record. Sent BEFORE that record. */

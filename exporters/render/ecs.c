@@ -53,6 +53,7 @@ static const struct ecs_kind KINDS[] = {
 	{ WIRE_AUDIT_DEGRADED, "[\"configuration\"]", "[\"info\"]", "\"audit-degraded\"", NULL },
 	{ WIRE_AUDIT_RULES, "[\"configuration\"]", "[\"change\"]", "\"audit-rules\"", NULL },
 	{ WIRE_REVIEW, "[\"configuration\"]", "[\"info\"]", "\"review\"", NULL },
+	{ WIRE_TERMINAL, "[\"session\"]", "[\"info\"]", "\"terminal-recorded\"", NULL },
 	{ WIRE_FILE_MKNOD, "[\"file\"]", "[\"creation\"]", "\"file-mknod\"", NULL },
 	{ WIRE_FILE_MMAP, "[\"file\"]", "[\"access\"]", "\"file-map\"", NULL },
 	{ WIRE_NET_BIND, "[\"network\"]", "[\"start\"]", "\"network-bind\"", NULL },

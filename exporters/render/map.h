@@ -215,7 +215,11 @@
 	X(GAP_REASON, "status_detail", V11, TYPE, "event.reason", TYPE, "reason", "reason")        \
 	X(GAP_FIRST, NONE, V11, TYPE, "event.start", TYPE, NONE, NONE)                             \
 	X(GAP_LAST, NONE, V11, TYPE, "event.end", TYPE, NONE, NONE)                                \
-	X(AUDIT_MESSAGE, "message", V11, TYPE, "message", TYPE, "msg", "message")
+	X(AUDIT_MESSAGE, "message", V11, TYPE, "message", TYPE, "msg", "message")                  \
+	X(TERMINAL_FIRST, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                 \
+	X(TERMINAL_LAST, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
+	X(TERMINAL_BYTES, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                 \
+	X(TERMINAL_HEAD, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)
 /* clang-format on */
 
 enum ocsf_version { V11, V13, V15, V18 };

@@ -104,6 +104,8 @@ static const struct ocsf_kind KINDS[] = {
 	{ WIRE_AUDIT_RULES, CLASS_LOG, V18, 99, 1, "Rules Loaded", NULL, NULL },
 	{ WIRE_AUDIT_RULES, CLASS_APP, V11, 99, 1, "Rules Loaded", NULL, NULL },
 	{ WIRE_REVIEW, CLASS_APP, V11, 99, 1, "Review", NULL, NULL },
+	{ WIRE_TERMINAL, CLASS_LOG, V18, 99, 1, "Terminal Recorded", NULL, NULL },
+	{ WIRE_TERMINAL, CLASS_APP, V11, 99, 1, "Terminal Recorded", NULL, NULL },
 	{ WIRE_FILE_MKNOD, CLASS_FILE, V11, 1, 1, "Create", ACTOR, NULL },
 	{ WIRE_FILE_MMAP, CLASS_FILE, V11, 99, 1, "Map", ACTOR, NULL },
 	{ WIRE_NET_BIND, CLASS_NETWORK, V11, 99, 1, "Bind", ACTOR, NULL },

@@ -82,7 +82,7 @@ class Golden(unittest.TestCase):
 def kinds_of_header():
     """Kinds for which wire.h has a record: all but those that user space makes."""
     made = {"package.install", "rule.alert", "action", "approval", "gap", "review", "audit.start", "audit.stop",
-            "audit.degraded", "audit.rules"}
+            "audit.degraded", "audit.rules", "terminal"}
     with open(os.path.join(HERE, "..", "..", "bpf", "abi", "wire.h"), encoding="utf-8") as f:
         text = f.read()
     table = text[text.index("#define WIRE_KINDS"):text.index("#define WIRE_CHUNK")]

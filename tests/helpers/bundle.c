@@ -2,7 +2,7 @@
 // ours: store
 /* Makes and verifies session bundles for tests/store: `bundle make DIR KEY=VALUE...` with records,
  * frame (records in a frame), segment (bytes), gaps, seal (0 or 1), big (bytes of record 1), session,
- * keys (directory of a host key that signs), lines (a file: its lines are the records); `bundle keys DIR` makes such a key; `bundle verify DIR...`
+ * keys (directory of a host key that signs), tty (records of the terminal, one in two bound at once, segment bytes too), lines (a file: its lines are the records); `bundle keys DIR` makes such a key; `bundle verify DIR...`
  * prints one JSON object a directory, with KEY set in the environment against the key in that
  * directory. */
 #include <fcntl.h>
@@ -13,11 +13,13 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
+#include "userspace/store/chain.h"
 #include "userspace/store/keys.h"
+#include "userspace/store/terminal.h"
 #include "userspace/store/store.h"
 
 struct options {
-	unsigned long long records, frame, segment, gaps, seal, big;
+	unsigned long long records, frame, segment, gaps, seal, big, tty;
 	const char *session, *keys, *lines;
 };
 
@@ -40,6 +42,7 @@ static int parse(struct options *o, const char *arg)
 	} numbers[] = {
 		{ "records=", &o->records }, { "frame=", &o->frame }, { "segment=", &o->segment },
 		{ "gaps=", &o->gaps },	     { "seal=", &o->seal },   { "big=", &o->big },
+		{ "tty=", &o->tty },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
@@ -106,6 +109,31 @@ static int append_lines(struct journal *j, const struct options *o)
 	return r;
 }
 
+/* One terminal record and, with every second, the event that binds both. */
+static int append_tty(struct journal *j, struct terminal_log *t, unsigned long long i)
+{
+	struct terminal_record rec = { .type = TERMINAL_OUTPUT, .mono = 1000 * i };
+	char text[64], head[2 * STORE_HASH_LEN + 1], event[512];
+	struct terminal_mark m;
+	int r;
+
+	snprintf(text, sizeof(text), "line %llu\r\n", i);
+	rec.data = str_from(text);
+	r = terminal_log_append(t, &rec);
+	if (r < 0 || i % 2)
+		return r;
+	r = terminal_log_commit(t, &m);
+	if (r < 0)
+		return r;
+	hash_to_hex(head, m.head);
+	snprintf(event, sizeof(event),
+		 "{\"seq\":%llu,\"kind\":\"terminal\",\"terminal\":{\"first\":%llu,\"last\":%llu,"
+		 "\"bytes\":%llu,\"head\":\"%s\"}}",
+		 (unsigned long long)journal_next_seq(j), (unsigned long long)m.first,
+		 (unsigned long long)m.last, (unsigned long long)m.bytes, head);
+	return journal_append(j, str_from(event));
+}
+
 static int make(int argc, char **argv)
 {
 	struct options o = { .records = 10, .frame = 10, .seal = 1, .session = "01JFIXTURE" };
@@ -113,6 +141,9 @@ static int make(int argc, char **argv)
 	struct journal_options opt = { .no_sync = true };
 	struct journal_seal seal = { .summary = STR("{\"kinds\":{\"exec\":1},\"note\":\"}{\"}") };
 	auto_close int keys_fd = -1;
+	struct terminal_log *t = NULL;
+	struct terminal_mark m;
+	struct terminal_end end;
 	struct journal *j = NULL;
 	struct err err = { 0 };
 	int r;
@@ -139,8 +170,19 @@ static int make(int argc, char **argv)
 		if (r == 0 && o.frame && i % o.frame == 0)
 			r = journal_commit(j);
 	}
+	if (r == 0 && o.tty)
+		r = terminal_log_create(&t, fd, &opt, &err);
+	for (unsigned long long i = 1; r == 0 && i <= o.tty; i++)
+		r = append_tty(j, t, i);
+	if (r == 0 && t)
+		r = terminal_log_commit(t, &m);
+	if (r == 0 && t) {
+		terminal_log_end(t, &end);
+		seal.terminal = &end;
+	}
 	if (r == 0)
 		r = o.seal ? journal_seal(j, &seal) : journal_commit(j);
+	terminal_log_free(t);
 	journal_free(j);
 	if (r < 0)
 		fprintf(stderr, "bundle: %s: %s\n", argv[0], err.code ? err.text : strerror(-r));

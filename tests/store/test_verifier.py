@@ -241,6 +241,92 @@ class Tampered(Case):
         self.settle()
 
 
+class Terminal(Case):
+    """The recording beside the events: bound by events and by the seal."""
+
+    def setUp(self):
+        super().setUp()
+        self.good = self.make("good", records=8, frame=4, tty=40, segment=900)
+        self.n = len([x for x in os.listdir(self.good) if x.startswith("tty.")])
+        self.assertGreater(self.n, 3)
+
+    def edit(self, name, state, action, base=None):
+        path = self.copy(base or self.good, "tty " + name)
+        action(path)
+        self.expect(path, state)
+
+    def test_files(self):
+        last = "tty.%04d.seg" % self.n
+        other = self.make("other", records=8, frame=4, tty=40, segment=900, session="01JOTHER")
+        plain = self.make("plain", records=8)
+        self.expect(self.good, "intact")
+        self.expect(self.make("odd", records=3, tty=41), "intact")
+        self.expect(self.make("open", records=3, tty=41, seal=0), "open")
+        self.edit("first gone", "altered", lambda p: os.unlink(p + "/tty.0001.seg"))
+        self.edit("middle gone", "altered", lambda p: os.unlink(p + "/tty.0002.seg"))
+        self.edit("last gone", "altered", lambda p: os.unlink(p + "/" + last))
+        self.edit("all gone", "altered", lambda p: [os.unlink("%s/tty.%04d.seg" % (p, i + 1)) for i in range(self.n)])
+        self.edit("last cut", "altered", lambda p: write(p, read(p, last)[:-1], last))
+        self.edit("appended", "altered", lambda p: write(p, read(p, last) + b"WFRM", last))
+        self.edit("swapped", "altered", lambda p: (os.rename(p + "/tty.0002.seg", p + "/x"), os.rename(
+            p + "/tty.0003.seg", p + "/tty.0002.seg"), os.rename(p + "/x", p + "/tty.0003.seg")))
+        self.edit("events under that name", "altered", lambda p: write(p, read(p), "tty.0001.seg"))
+        self.edit("foreign name", "altered", lambda p: write(p, b"", "tty.1.seg"))
+        self.edit("other session", "altered", lambda p: write(p, read(other, "tty.0001.seg"), "tty.0001.seg"))
+        self.edit("link", "altered", lambda p: (os.rename(p + "/tty.0001.seg", p + "/x"),
+                                                os.symlink("x", p + "/tty.0001.seg")))
+        self.edit("added", "altered", lambda p: shutil.copy(self.good + "/tty.0001.seg", p), plain)
+        self.edit("other name of the same", "intact", lambda p: write(p, b"x", "tty.txt"))
+        self.settle()
+
+    def test_frames(self):
+        good = self.make("one", records=4, tty=12)
+        data = read(good, "tty.0001.seg")
+        at = frames(data)
+        head, cut = data[:192], [data[a:b] for a, b in zip(at, at[1:])]
+
+        def variant(name, new):
+            self.edit(name, "altered", lambda p: write(p, new, "tty.0001.seg"), good)
+
+        variant("deleted", head + b"".join(cut[:2] + cut[3:]))
+        variant("swapped", head + b"".join(cut[:1] + [cut[2], cut[1]] + cut[3:]))
+        variant("twice", head + b"".join(cut[:2] + cut[1:]))
+        variant("cut", head + b"".join(cut[:-1]))
+        variant("more", data + cut[-1])
+        rng = random.Random(11)
+        for i in range(80):
+            d = bytearray(data)
+            d[rng.randrange(len(d))] ^= 1 << rng.randrange(8)
+            variant("flip %d" % i, bytes(d))
+        self.settle()
+
+    def test_open(self):
+        """Torn behind what events tell is a crash; before it, somebody was there."""
+        good = self.make("running", records=4, tty=12, seal=0)
+        data = read(good, "tty.0001.seg")
+        at = frames(data)
+        self.edit("tail torn", "open", lambda p: write(p, data + data[at[0]:at[0] + 50], "tty.0001.seg"), good)
+        self.edit("end gone", "altered", lambda p: write(p, data[:at[-2]], "tty.0001.seg"), good)
+        self.edit("gone", "altered", lambda p: os.unlink(p + "/tty.0001.seg"), good)
+        self.edit("torn inside", "altered", lambda p: write(p, data[:-3], "tty.0001.seg"), good)
+        self.settle()
+
+    def test_events_that_lie(self):
+        """The events recomputed, the terminal as it was."""
+        lines = os.path.join(self.tmp, "lines")
+        for i, text in enumerate((
+                '"terminal":{"first":1,"last":2,"bytes":4,"head":"%s"}' % ("00" * 32),
+                '"terminal":{"first":2,"last":2,"bytes":4,"head":"%s"}' % ("00" * 32),
+                '"terminal":{"first":1,"last":0,"bytes":4,"head":"%s"}' % ("00" * 32),
+                '"terminal":{"first":1,"last":99999,"bytes":4,"head":"%s"}' % ("00" * 32),
+                '"terminal":{"first":1,"last":2}', '"terminal":7')):
+            with open(lines, "w", encoding="ascii") as f:
+                f.write('{"seq":1,"kind":"exec"}\n{"seq":2,"kind":"terminal",%s}\n' % text)
+            self.expect(self.make("lie %d" % i, lines=lines), "altered")
+            self.expect(self.make("lie beside %d" % i, lines=lines, tty=4), "altered")
+        self.settle()
+
+
 class Signed(Case):
     def setUp(self):
         super().setUp()

@@ -184,13 +184,13 @@ class Tree:
 
 # ---- the parts ----
 
-def parse_segment_header(b, number):
+def parse_segment_header(b, number, want=1):
     if b[:8] != b"WARDSEG\n":
         raise Altered("not a segment")
     if struct.unpack_from("<I", b, 188)[0] != crc32c(b[:188]):
         raise Altered("segment header checksum")
     version, length, kind, no, zero, first, created = struct.unpack_from("<HHIIIQQ", b, 8)
-    if (version, length, kind, zero) != (1, SEGMENT_LEN, 1, 0) or any(b[168:188]):
+    if (version, length, kind, zero) != (1, SEGMENT_LEN, want, 0) or any(b[168:188]):
         raise Altered("segment header fields")
     session = b[40:104].rstrip(b"\0")
     if not SESSION.match(session) or no != number or first < 1:
@@ -316,6 +316,94 @@ class Log:
         self.prev, self.key, self.ended = sha256(e["bytes"]), e["next"], e["kind"] == 2
 
 
+class Terminal:
+    """tty.NNNN.seg, frame by frame."""
+
+    def __init__(self, path, session, last):
+        self.path, self.session, self.last = path, session, last
+        self.number, self.data, self.at, self.next = 0, b"", 0, 1
+        self.f = b"\0" * 32
+        self.h = sha256(b"warder terminal 1\0", session.encode().ljust(64, b"\0"))
+
+    def step(self):
+        """True: one frame or segment header more; None: the end; "torn"."""
+        if self.at == len(self.data):
+            return self.enter()
+        left = len(self.data) - self.at
+        if left < FRAME_LEN and self.data[self.at:self.at + 4] != b"WFRM"[:min(4, left)]:
+            raise Altered("tty: no frame begins here")
+        h = parse_frame_header(self.data[self.at:self.at + FRAME_LEN]) if left >= FRAME_LEN else None
+        if not h or left < FRAME_LEN + h["comp"]:
+            if self.number < self.last:
+                raise Altered("tty: cut")
+            return "torn"
+        whole = self.data[self.at:self.at + FRAME_LEN + h["comp"]]
+        payload = whole[FRAME_LEN:]
+        if crc32c(payload) != h["crc"] or h["prev"] != self.f or h["first"] != self.next or h["type"] == 2:
+            raise Altered("tty: frame")
+        chain, n = self.h, 0
+        if h["type"] == 1:
+            raw = payload if h["codec"] == 0 else unzstd(payload, h["raw"])
+            if raw is None:
+                raise Altered("tty: does not unpack")
+            at = 0
+            while at < len(raw):
+                size = struct.unpack_from("<I", raw, at)[0] if len(raw) - at >= 4 else 0
+                if not 1 <= size <= min(RECORD_MAX, len(raw) - at - 4):
+                    raise Altered("tty: records do not fit")
+                chain = sha256(chain, raw[at:at + 4 + size])
+                at += 4 + size
+                n += 1
+        if n != h["n"] or h["head"] != chain:
+            raise Altered("tty: records")
+        self.f, self.h = sha256(whole), chain
+        self.next += n
+        self.at += len(whole)
+        return True
+
+    def enter(self):
+        if self.number == self.last:
+            return None
+        self.number += 1
+        try:
+            data = read_regular(os.path.join(self.path, "tty.%04d.seg" % self.number), 0)
+        except OSError as e:
+            raise Altered("tty.%04d.seg: %s" % (self.number, e))
+        if len(data) < SEGMENT_LEN:
+            self.data, self.at = data, 0
+            return "torn"
+        head = parse_segment_header(data[:SEGMENT_LEN], self.number, 2)
+        if (head["session"], head["first"], head["prev"], head["head"]) != (self.session, self.next, self.f, self.h):
+            raise Altered("tty.%04d.seg does not follow" % self.number)
+        self.data, self.at, self.f = data, SEGMENT_LEN, sha256(data[:SEGMENT_LEN])
+        return True
+
+    def reach(self, record):
+        """What a `terminal` event says."""
+        m = re.search(rb'"terminal":\{"first":(\d{1,19}),"last":(\d{1,19}),"bytes":\d{1,19},"head":"([0-9a-f]{64})"\}', record)
+        if not m:
+            raise Altered("a terminal event is malformed")
+        first, last = int(m.group(1)), int(m.group(2))
+        if first != self.next or last < first:
+            raise Altered("a terminal event does not follow")
+        while self.next <= last:
+            if self.step() is not True:
+                raise Altered("the terminal's end is missing")
+        if self.next != last + 1 or self.h.hex() != m.group(3).decode():
+            raise Altered("the terminal has another hash")
+
+    def finish(self, seal):
+        """All that is left; `seal`: its f, or None when there is no seal."""
+        while True:
+            got = self.step()
+            if got == "torn" and seal is not None:
+                raise Altered("the terminal is cut")
+            if got is not True:
+                break
+        if seal is not None and seal != (self.f if self.number else b"\0" * 32):
+            raise Altered("the terminal is not the one that was sealed")
+
+
 class Bundle:
     def __init__(self, path, keys=()):
         self.path = path
@@ -326,6 +414,7 @@ class Bundle:
         self.next, self.h, self.f = 1, b"", b"\0" * 32
         self.session = None
         self.seal = None
+        self.tty, self.tty_last = None, 0
 
     def report(self, state, text, first_bad=0, gaps=0):
         return {"state": state, "records": self.records, "frames": self.frames, "gaps": gaps,
@@ -341,6 +430,11 @@ class Bundle:
                 if not m or m.group(1) == "0000":
                     return self.report(ALTERED, "foreign file %r" % name)
                 numbers.append(int(m.group(1)))
+            if name.startswith("tty.") and name.endswith(".seg"):
+                m = re.match(r"\Atty\.([0-9]{4})\.seg\Z", name)
+                if not m or m.group(1) == "0000":
+                    return self.report(ALTERED, "foreign file %r" % name)
+                self.tty_last = max(self.tty_last, int(m.group(1)))
         self.load_manifest(names)
         if not numbers and self.manifest_text is None:
             return self.report(NO_BUNDLE, "no bundle")
@@ -365,6 +459,9 @@ class Bundle:
         except Altered as e:
             return self.report(ALTERED, str(e), e.seq or self.next)
         except Unsealed as e:
+            wrong = self.check_tty_end(None) if self.session else None
+            if wrong:
+                return wrong
             m = self.manifest
             if m and m["state"] == "sealed":
                 if self.on_disk >= m["bytes"]:
@@ -398,6 +495,7 @@ class Bundle:
         if number == 1:
             self.session = head["session"]
             self.h = sha256(b"warder events 1\0", self.session.encode().ljust(64, b"\0"))
+            self.tty = Terminal(self.path, self.session, self.tty_last)
         if self.manifest and self.manifest["session"] != head["session"]:
             raise Altered("another session than the manifest's")
         if (head["session"], head["first"], head["prev"], head["head"]) != (self.session, self.next, self.f, self.h):
@@ -445,6 +543,8 @@ class Bundle:
         if h["type"] == 2:
             self.seal = self.parse_seal(payload)
         self.f, self.h, self.tree = f, chain, tree
+        if h["type"] == 1:
+            self.run_marks(raw)
         self.records += n
         self.next += n
         self.frames += h["type"] == 1
@@ -509,15 +609,46 @@ class Bundle:
             n += 1
         return chain, n, tree
 
+    def run_marks(self, raw):
+        at, seq = 0, self.next
+        while at < len(raw):
+            size = struct.unpack_from("<I", raw, at)[0]
+            record = raw[at + 4:at + 4 + size]
+            if b'"kind":"terminal"' in record[:256]:
+                try:
+                    self.tty.reach(record)
+                except Altered as e:
+                    self.records = self.next + len(self.parse_lengths(raw)) - 1
+                    self.frames += 1
+                    raise Altered(str(e), seq) from None
+            at += 4 + size
+            seq += 1
+
+    @staticmethod
+    def parse_lengths(raw):
+        at, found = 0, []
+        while at < len(raw):
+            found.append(at)
+            at += 4 + struct.unpack_from("<I", raw, at)[0]
+        return found
+
+    def check_tty_end(self, seal):
+        """None, or the report."""
+        try:
+            self.tty.finish(seal)
+        except Altered as e:
+            return self.report(ALTERED, str(e))
+        return None
+
     @staticmethod
     def parse_seal(b):
-        if b[:8] != b"WARDSEAL" or any(b[52:56]) or any(b[128:160]):
+        if b[:8] != b"WARDSEAL" or any(b[52:56]):
             raise Altered("seal fields")
         keys = ("records", "frames", "gaps", "bytes", "sealed", "segments", "zero", "manifest_len")
         seal = dict(zip(keys, struct.unpack_from("<QQQQQIIQ", b, 8)))
         if seal["manifest_len"] > MANIFEST_MAX:
             raise Altered("seal fields")
-        seal["hash"], seal["root"] = b[64:96], b[96:128]
+        seal["hash"], seal["root"], seal["tty"] = b[64:96], b[96:128], b[128:160]
         return seal
 
     def check_seal(self):
@@ -533,7 +664,7 @@ class Bundle:
             s["records"], s["frames"], s["gaps"], s["bytes"], s["segments"])
         if not same:
             return self.report(ALTERED, "manifest and records contradict each other")
-        wrong = self.check_log_end()
+        wrong = self.check_log_end() or self.check_tty_end(s["tty"])
         if wrong:
             wrong["gaps"] = s["gaps"]
             return wrong

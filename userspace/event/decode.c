@@ -67,6 +67,7 @@ struct handler {
 #define HANDLER_AUDIT_DEGRADED  { 0 }
 #define HANDLER_AUDIT_RULES     { 0 }
 #define HANDLER_REVIEW          { 0 }
+#define HANDLER_TERMINAL        { 0 }
 /* clang-format on */
 
 #define HANDLER_ROW(id, name, text, family) HANDLER_##name,

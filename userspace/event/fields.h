@@ -293,7 +293,11 @@ enum field_type {
 	X(GAP_REASON, "gap.reason", FT_STR, FAM_AGENT, "ring_full; rate: one sandbox's flood was cut; hook_missed: the kernel left out runs of a hook, of whom is not known; not_stored: memory or disk did not suffice") \
 	X(GAP_FIRST, "gap.first", FT_TIME, FAM_AGENT, "not earlier than")                          \
 	X(GAP_LAST, "gap.last", FT_TIME, FAM_AGENT, "not later than")                              \
-	X(AUDIT_MESSAGE, "audit.message", FT_STR, FAM_AGENT, "what happened to the audit itself")
+	X(AUDIT_MESSAGE, "audit.message", FT_STR, FAM_AGENT, "what happened to the audit itself")  \
+	X(TERMINAL_FIRST, "terminal.first", FT_U64, FAM_AGENT, "first new record of the terminal's or output's recording") \
+	X(TERMINAL_LAST, "terminal.last", FT_U64, FAM_AGENT, "last record of it that is on disk")   \
+	X(TERMINAL_BYTES, "terminal.bytes", FT_U64, FAM_AGENT, "output and input in these records") \
+	X(TERMINAL_HEAD, "terminal.head", FT_STR, FAM_AGENT, "SHA-256 over all of it up to there")
 /* clang-format on */
 
 #endif

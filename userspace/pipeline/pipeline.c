@@ -11,6 +11,7 @@
 #include "userspace/pipeline/order.h"
 #include "userspace/pipeline/session.h"
 #include "userspace/pipeline/verdict.h"
+#include "userspace/store/chain.h"
 
 /* One event and the alerts it causes must fit: argv of 128 KiB, its pointers, its output texts. */
 #define EVENT_ARENA_MAX (16u << 20)
@@ -392,6 +393,24 @@ int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind,
 		event_set_strz(&p->ev, F_RULE_SET, ruleset_hash(p->rules));
 	if (degraded_n)
 		event_set_list(&p->ev, F_DEGRADED, degraded, degraded_n);
+	return session_emit(s, &p->ev, &p->json);
+}
+
+int pipeline_terminal(struct pipeline *p, uint32_t sandbox_id, const struct terminal_mark *mark)
+{
+	struct session *s = find_session(p, sandbox_id);
+	char head[2 * STORE_HASH_LEN + 1];
+
+	if (!s)
+		return -ENOENT;
+	hash_to_hex(head, mark->head);
+	arena_reset(&p->arena);
+	event_init(&p->ev, WIRE_TERMINAL, &p->arena);
+	session_fill(s, &p->ev, clock_boot_ns());
+	event_set_u64(&p->ev, F_TERMINAL_FIRST, mark->first);
+	event_set_u64(&p->ev, F_TERMINAL_LAST, mark->last);
+	event_set_u64(&p->ev, F_TERMINAL_BYTES, mark->bytes);
+	event_set_strz(&p->ev, F_TERMINAL_HEAD, head);
 	return session_emit(s, &p->ev, &p->json);
 }
 

@@ -10,6 +10,7 @@
 #include "userspace/event/event.h"
 #include "userspace/pipeline/hold.h"
 #include "userspace/store/store.h"
+#include "userspace/store/terminal.h"
 
 #define PIPELINE_SESSIONS_MAX SANDBOXES_MAX
 
@@ -92,6 +93,8 @@ int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind,
  * stays, nothing has changed. */
 int pipeline_set_rules(struct pipeline *p, const struct ruleset *rules, size_t *ret_kept);
 
+/* What of the terminal's recording is on disk: binds it into the events' chain. Tell all marks, in order. */
+int pipeline_terminal(struct pipeline *p, uint32_t sandbox_id, const struct terminal_mark *mark);
 /* audit.rules: what became of rules that were to be loaded. rule.set is the set in force. */
 int pipeline_rules_event(struct pipeline *p, uint32_t sandbox_id, bool ok, const char *text);
 

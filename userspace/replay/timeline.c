@@ -91,6 +91,7 @@ static const struct {
 	    { "by rule ", F_RULE_NAME },
 	    { ": ", F_ACTION_RESULT },
 	    { "by ", F_ACTION_WHO } } },
+	{ WIRE_TERMINAL, { { "recorded to ", F_TERMINAL_LAST }, { "bytes ", F_TERMINAL_BYTES } } },
 	{ WIRE_GAP,
 	  { { "lost ", F_GAP_COUNT }, { "of kind ", F_GAP_KIND }, { "because ", F_GAP_REASON } } },
 };

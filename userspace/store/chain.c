@@ -93,13 +93,24 @@ int chain_new(struct chain **ret)
 	return 0;
 }
 
-int chain_start(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *session)
+/* The label is hashed with its NUL. */
+static int start(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *label,
+		 const char *session)
 {
-	static const char label[] = "warder events 1"; /* hashed with its NUL */
 	char name[SESSION_LEN] = { 0 };
 
 	memcpy(name, session, strnlen(session, SESSION_LEN - 1));
-	return chain_hash(c, out, label, sizeof(label), name, sizeof(name));
+	return chain_hash(c, out, label, strlen(label) + 1, name, sizeof(name));
+}
+
+int chain_start(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *session)
+{
+	return start(c, out, "warder events 1", session);
+}
+
+int chain_start_tty(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *session)
+{
+	return start(c, out, "warder terminal 1", session);
 }
 
 int64_t chain_records(struct chain *c, uint8_t head[STORE_HASH_LEN], struct merkle *tree,

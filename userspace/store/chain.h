@@ -22,6 +22,8 @@ int chain_hash(struct chain *c, uint8_t out[STORE_HASH_LEN], const void *a, size
 
 /* h_0 of a session: bound to its name, not to how it is cut into segments. */
 int chain_start(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *session);
+/* The same of its terminal's recording. */
+int chain_start_tty(struct chain *c, uint8_t out[STORE_HASH_LEN], const char *session);
 
 /* Run the record chain over the uncompressed records of a frame: `head` in and out. Each new h also
  * goes into `tree`, when there is one. Returns the number of records, -EBADMSG when the lengths inside

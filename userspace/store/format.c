@@ -46,13 +46,13 @@ enum {
 	SL_MANIFEST_LEN = 56,
 	SL_MANIFEST_HASH = 64,
 	SL_ROOT = 96,
-	SL_ZERO2 = 128,
+	SL_TTY = 128,
 };
 
 _Static_assert(SH_CRC + 4 == SEGMENT_HEADER_LEN, "segment header");
 _Static_assert(SH_SESSION + SESSION_LEN == SH_PREV, "session in the segment header");
 _Static_assert(FH_CRC + 4 == FRAME_HEADER_LEN, "frame header");
-_Static_assert(SL_ZERO2 + 32 == SEAL_LEN, "seal");
+_Static_assert(SL_TTY + STORE_HASH_LEN == SEAL_LEN, "seal");
 
 static bool is_zero(const uint8_t *p, size_t n)
 {
@@ -62,9 +62,15 @@ static bool is_zero(const uint8_t *p, size_t n)
 	return true;
 }
 
+void segment_kind_name(char out[SEGMENT_NAME_LEN + 1], enum segment_kind kind, unsigned number)
+{
+	snprintf(out, SEGMENT_NAME_LEN + 1, "%s.%04u.seg", kind == SEGMENT_TTY ? "tty" : "events",
+		 number % (SEGMENT_NUMBER_MAX + 1));
+}
+
 void segment_name(char out[SEGMENT_NAME_LEN + 1], unsigned number)
 {
-	snprintf(out, SEGMENT_NAME_LEN + 1, "events.%04u.seg", number % (SEGMENT_NUMBER_MAX + 1));
+	segment_kind_name(out, SEGMENT_EVENTS, number);
 }
 
 bool session_is_valid(const char *s)
@@ -117,7 +123,7 @@ const char *segment_header_decode(struct segment_header *ret, const uint8_t *p)
 	n = strlen(h.session);
 	if (!is_zero(p + SH_SESSION + n, SESSION_LEN - n))
 		return "the segment header's session name is malformed";
-	if (h.kind != SEGMENT_EVENTS)
+	if (h.kind != SEGMENT_EVENTS && h.kind != SEGMENT_TTY)
 		return "the segment is of another kind";
 	if (h.number < 1 || h.number > SEGMENT_NUMBER_MAX || h.first_seq < 1)
 		return "the segment header's numbers are out of range";
@@ -214,6 +220,7 @@ void seal_encode(uint8_t out[SEAL_LEN], const struct seal *s)
 	put_le64(out + SL_MANIFEST_LEN, s->manifest_len);
 	memcpy(out + SL_MANIFEST_HASH, s->manifest_hash, STORE_HASH_LEN);
 	memcpy(out + SL_ROOT, s->root, STORE_HASH_LEN);
+	memcpy(out + SL_TTY, s->tty, STORE_HASH_LEN);
 }
 
 const char *seal_decode(struct seal *ret, const uint8_t *p)
@@ -222,7 +229,7 @@ const char *seal_decode(struct seal *ret, const uint8_t *p)
 
 	if (memcmp(p, SEAL_MAGIC, 8) != 0)
 		return "the seal does not start like one";
-	if (!is_zero(p + SL_ZERO1, 4) || !is_zero(p + SL_ZERO2, SEAL_LEN - SL_ZERO2))
+	if (!is_zero(p + SL_ZERO1, 4))
 		return "reserved bytes of the seal are not zero";
 	s.records = get_le64(p + SL_RECORDS);
 	s.frames = get_le64(p + SL_FRAMES);
@@ -233,6 +240,7 @@ const char *seal_decode(struct seal *ret, const uint8_t *p)
 	s.manifest_len = get_le64(p + SL_MANIFEST_LEN);
 	memcpy(s.manifest_hash, p + SL_MANIFEST_HASH, STORE_HASH_LEN);
 	memcpy(s.root, p + SL_ROOT, STORE_HASH_LEN);
+	memcpy(s.tty, p + SL_TTY, STORE_HASH_LEN);
 	if (s.manifest_len > MANIFEST_MAX)
 		return "the seal's numbers are out of range";
 	*ret = s;

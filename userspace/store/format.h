@@ -29,7 +29,7 @@
 
 enum segment_kind {
 	SEGMENT_EVENTS = 1,
-	SEGMENT_TTY = 2, /* reserved */
+	SEGMENT_TTY = 2, /* terminal.h */
 };
 
 struct segment_header {
@@ -68,10 +68,13 @@ struct seal {
 	uint64_t manifest_len;
 	uint8_t manifest_hash[STORE_HASH_LEN];
 	uint8_t root[STORE_HASH_LEN]; /* RFC 6962, when signed; else zero */
+	uint8_t tty[STORE_HASH_LEN];  /* frame chain behind the terminal's last frame; zero: none */
 };
 
 /* "events.0001.seg" for number 1..SEGMENT_NUMBER_MAX. */
 void segment_name(char out[SEGMENT_NAME_LEN + 1], unsigned number);
+/* The same, or "tty.0001.seg". */
+void segment_kind_name(char out[SEGMENT_NAME_LEN + 1], enum segment_kind kind, unsigned number);
 /* 1..63 of [0-9A-Za-z._-]: needs no escape in JSON, text or a terminal. */
 bool session_is_valid(const char *session);
 

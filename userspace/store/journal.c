@@ -35,6 +35,7 @@ void journal_free(struct journal *j)
 	buf_done(&j->raw);
 	buf_done(&j->out);
 	free(j->segments);
+	free(j->tty);
 	free(j);
 }
 
@@ -65,7 +66,8 @@ static int set_up_zstd(struct journal *j, int level)
 	return 0;
 }
 
-int journal_new(struct journal **ret, int dirfd, const struct journal_options *opt, struct err *err)
+static int new_of_kind(struct journal **ret, int dirfd, enum segment_kind kind,
+		       const struct journal_options *opt, struct err *err)
 {
 	auto_journal struct journal *j = calloc(1, sizeof(*j));
 	int r;
@@ -73,6 +75,7 @@ int journal_new(struct journal **ret, int dirfd, const struct journal_options *o
 	if (!j)
 		return err_set(err, ENOMEM, "journal: %m");
 	j->fd = j->dirfd = j->lock_fd = j->log_fd = -1;
+	j->kind = kind;
 	buf_init(&j->raw, FRAME_RAW_LIMIT);
 	buf_init(&j->log, JOURNAL_LOG_MAX);
 	buf_init(&j->out, JOURNAL_BUFFER_MAX + 2 * FRAME_RAW_LIMIT);
@@ -87,7 +90,7 @@ int journal_new(struct journal **ret, int dirfd, const struct journal_options *o
 	j->lock_fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (j->dirfd < 0 || j->lock_fd < 0)
 		return err_set(err, errno, "bundle directory: %m");
-	if (flock(j->lock_fd, LOCK_EX | LOCK_NB) < 0)
+	if (kind == SEGMENT_EVENTS && flock(j->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, errno == EWOULDBLOCK ? EBUSY : errno,
 			       "bundle directory: another writer holds the journal");
 	r = chain_new(&j->chain);
@@ -95,13 +98,18 @@ int journal_new(struct journal **ret, int dirfd, const struct journal_options *o
 		r = set_up_zstd(j, opt->zstd_level);
 	if (r < 0)
 		return err_set(err, r, "journal: %m");
-	if (opt->sign) {
+	if (opt->sign && kind == SEGMENT_EVENTS) {
 		r = signer_new(&j->signer, opt, err);
 		if (r < 0)
 			return r;
 	}
 	*ret = take_ptr(j);
 	return 0;
+}
+
+int journal_new(struct journal **ret, int dirfd, const struct journal_options *opt, struct err *err)
+{
+	return new_of_kind(ret, dirfd, SEGMENT_EVENTS, opt, err);
 }
 
 int journal_push_segment(struct journal *j, const struct manifest_segment *s)
@@ -131,7 +139,7 @@ static int create_segment(struct journal *j, const uint8_t header[SEGMENT_HEADER
 	ssize_t w;
 	int r = 0;
 
-	segment_name(name, number);
+	segment_kind_name(name, j->kind, number);
 	snprintf(tmp, sizeof(tmp), ".%s.tmp", name);
 	unlinkat(j->dirfd, tmp, 0);
 	fd = openat(j->dirfd, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
@@ -155,7 +163,7 @@ static int create_segment(struct journal *j, const uint8_t header[SEGMENT_HEADER
 int journal_add_segment(struct journal *j)
 {
 	struct segment_header h = {
-		.kind = SEGMENT_EVENTS,
+		.kind = j->kind,
 		.number = j->n_segments + 1,
 		.first_seq = j->next_seq - j->raw_n,
 		.created_ns = clock_real_ns(),
@@ -244,6 +252,27 @@ int journal_create(struct journal **ret, int dirfd, const struct journal_options
 	r = journal_write_open_manifest(j);
 	if (r < 0)
 		return err_set(err, r, "bundle directory: " MANIFEST_NAME ": %m");
+	*ret = take_ptr(j);
+	return 0;
+}
+
+int journal_create_tty(struct journal **ret, int dirfd, const struct journal_options *opt,
+		       struct err *err)
+{
+	auto_journal struct journal *j = NULL;
+	int r;
+
+	if (!session_is_valid(opt->session))
+		return err_set(err, EINVAL, "terminal: the session name is malformed");
+	r = new_of_kind(&j, dirfd, SEGMENT_TTY, opt, err);
+	if (r < 0)
+		return r;
+	memcpy(j->session, opt->session, strlen(opt->session) + 1);
+	r = chain_start_tty(j->chain, j->head, j->session);
+	if (r == 0)
+		r = journal_add_segment(j);
+	if (r < 0)
+		return err_set(err, r, "bundle directory: tty.0001.seg: %m");
 	*ret = take_ptr(j);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "userspace/store/manifest.h"
 #include "userspace/store/merkle.h"
 #include "userspace/store/signer.h"
+#include "userspace/store/terminal.h"
 
 #define JOURNAL_BUFFER_MAX (16 * 1024 * 1024)
 /* Written and synced at the latest when this much is closed: also what a crash can tear. */
@@ -19,6 +20,7 @@
  * an I/O error writes the same bytes to the same place, so a reader never sees two versions. */
 struct journal {
 	int dirfd, fd;
+	enum segment_kind kind;
 	int lock_fd; /* the directory, flock()ed: one writer */
 	char session[SESSION_LEN], tool[TOOL_LEN];
 	uint64_t segment_max;
@@ -53,6 +55,8 @@ struct journal {
 	struct manifest_segment *segments; /* n of them; the last is being written */
 	unsigned n_segments, cap_segments;
 
+	struct terminal_end *tty; /* what a recovery found of the terminal; NULL = nothing */
+
 	enum { JOURNAL_OPEN, JOURNAL_SEALING, JOURNAL_SEALED } state;
 };
 
@@ -62,6 +66,9 @@ DEFINE_AUTO(journal, journal_free)
 /* An empty journal on a locked directory; opens no segment. */
 int journal_new(struct journal **ret, int dirfd, const struct journal_options *opt,
 		struct err *err);
+/* The same for the terminal's recording: no manifest, no signatures, and the lock is the other's. */
+int journal_create_tty(struct journal **ret, int dirfd, const struct journal_options *opt,
+		       struct err *err);
 /* Create the segment behind the last one. The old one must be durable, `out` empty. */
 int journal_add_segment(struct journal *j);
 int journal_push_segment(struct journal *j, const struct manifest_segment *s);

@@ -249,6 +249,19 @@ static void put_segments(struct json *j, const struct manifest *m)
 	json_array_end(j);
 }
 
+static void put_terminal(struct json *j, const struct terminal_end *t)
+{
+	json_key(j, "terminal");
+	json_object_begin(j);
+	put_u64(j, "records", t->records);
+	put_u64(j, "frames", t->frames);
+	put_u64(j, "bytes", t->bytes);
+	put_u64(j, "segment_count", t->segments);
+	put_hash(j, "head", t->head);
+	put_hash(j, "end", t->link);
+	json_object_end(j);
+}
+
 int manifest_write(struct buf *out, const struct manifest *m)
 {
 	struct json j;
@@ -288,6 +301,8 @@ int manifest_write(struct buf *out, const struct manifest *m)
 		if (m->root)
 			put_hash(&j, "merkle_root", m->root);
 		put_segments(&j, m);
+		if (m->terminal)
+			put_terminal(&j, m->terminal);
 		json_key(&j, "summary");
 		json_raw(&j, m->summary.n ? m->summary : STR("{}"));
 	}

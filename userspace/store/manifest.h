@@ -9,6 +9,7 @@
 #include "userspace/base/buf.h"
 #include "userspace/base/str.h"
 #include "userspace/store/format.h"
+#include "userspace/store/terminal.h"
 
 struct manifest_segment {
 	uint64_t first_seq, records, frames, bytes;
@@ -25,8 +26,9 @@ struct manifest {
 	uint8_t head[STORE_HASH_LEN];
 	const struct manifest_segment *segments;
 	unsigned n_segments;
-	const uint8_t *root; /* RFC 6962, when signed */
-	struct str summary;  /* JSON object, or empty */
+	const uint8_t *root;		     /* RFC 6962, when signed */
+	const struct terminal_end *terminal; /* NULL = none */
+	struct str summary;		     /* JSON object, or empty */
 };
 
 /* -EMSGSIZE past MANIFEST_MAX, -EINVAL when the summary is no JSON object. */

@@ -39,13 +39,14 @@ void journal_reader_free(struct journal_reader *r)
 	free(r);
 }
 
-int journal_reader_open(struct journal_reader **ret, int dirfd, struct err *err)
+int journal_reader_open_kind(struct journal_reader **ret, int dirfd, enum segment_kind kind,
+			     struct err *err)
 {
 	AUTO(journal_reader) struct journal_reader *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return err_set(err, ENOMEM, "journal reader: %m");
-	r->file = SEGMENT_FILE_NONE;
+	r->file = SEGMENT_FILE_OF(kind);
 	r->next_seq = r->skip_to = 1;
 	r->dirfd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->dirfd < 0)
@@ -54,17 +55,28 @@ int journal_reader_open(struct journal_reader **ret, int dirfd, struct err *err)
 	return 0;
 }
 
+int journal_reader_open(struct journal_reader **ret, int dirfd, struct err *err)
+{
+	return journal_reader_open_kind(ret, dirfd, SEGMENT_EVENTS, err);
+}
+
+static const char *kind_name(const struct journal_reader *r)
+{
+	return r->file.kind == SEGMENT_TTY ? "tty" : "events";
+}
+
 static int bad(struct journal_reader *r, int code, const char *why, struct err *err)
 {
-	return err_set(err, code, "events.%04u.seg, byte %llu, at record %llu: %s", r->file.number,
-		       (unsigned long long)r->off, (unsigned long long)r->next_seq, why);
+	return err_set(err, code, "%s.%04u.seg, byte %llu, at record %llu: %s", kind_name(r),
+		       r->file.number, (unsigned long long)r->off, (unsigned long long)r->next_seq,
+		       why);
 }
 
 /* 1: open, its header read; 0: not there, or its header not complete. */
 static int open_segment(struct journal_reader *r, unsigned number, struct segment_file *ret,
 			struct segment_header *ret_h, struct err *err)
 {
-	struct segment_file f = SEGMENT_FILE_NONE;
+	struct segment_file f = SEGMENT_FILE_OF(r->file.kind);
 	const char *why;
 	int s;
 
@@ -72,7 +84,7 @@ static int open_segment(struct journal_reader *r, unsigned number, struct segmen
 	if (s == -ENOENT)
 		return 0;
 	if (s < 0)
-		return err_set(err, s, "events.%04u.seg: %m", number);
+		return err_set(err, s, "%s.%04u.seg: %m", kind_name(r), number);
 	s = segment_header_read(&f, ret_h, &why);
 	if (s == READ_OK && ret_h->number != number) {
 		s = -EBADMSG;
@@ -81,8 +93,8 @@ static int open_segment(struct journal_reader *r, unsigned number, struct segmen
 	if (s != READ_OK) {
 		segment_file_close(&f);
 		if (s == -EBADMSG)
-			return err_set(err, s, "events.%04u.seg: %s", number, why);
-		return s < 0 ? err_set(err, s, "events.%04u.seg: %m", number) : 0;
+			return err_set(err, s, "%s.%04u.seg: %s", kind_name(r), number, why);
+		return s < 0 ? err_set(err, s, "%s.%04u.seg: %m", kind_name(r), number) : 0;
 	}
 	*ret = f;
 	return 1;
@@ -104,7 +116,7 @@ static void enter_segment(struct journal_reader *r, struct segment_file *f,
  * begins later, the old segment got its last frames after we looked: look there again. */
 static int next_segment(struct journal_reader *r, struct err *err)
 {
-	struct segment_file f = SEGMENT_FILE_NONE;
+	struct segment_file f = SEGMENT_FILE_OF(r->file.kind);
 	struct segment_header h;
 	uint64_t size = 0;
 	int s;
@@ -116,7 +128,8 @@ static int next_segment(struct journal_reader *r, struct err *err)
 		return s;
 	if (r->file.fd < 0 && h.first_seq != 1) {
 		segment_file_close(&f);
-		return err_set(err, EBADMSG, "events.0001.seg does not begin with record 1");
+		return err_set(err, EBADMSG, "%s.0001.seg does not begin with record 1",
+			       kind_name(r));
 	}
 	if (r->file.fd >= 0) {
 		s = segment_file_size(&r->file, &size);
@@ -246,23 +259,40 @@ int journal_reader_next(struct journal_reader *r, struct str *ret_rec, uint64_t 
 	}
 }
 
-/* The last segment whose first record is at most `seq`; they are numbered in order. */
-static int find_segment(struct journal_reader *r, uint64_t seq, struct err *err)
+/* Where a reader wants to go: to a record, or (seq 0) to a moment. */
+struct place {
+	uint64_t seq, boot_ns;
+};
+
+static bool begins_before(struct segment_file *f, const struct segment_header *h,
+			  const struct place *to)
+{
+	struct frame first;
+	const char *why;
+
+	if (to->seq)
+		return h->first_seq <= to->seq;
+	return frame_read_header(f, SEGMENT_HEADER_LEN, &first, &why) == READ_OK &&
+	       first.h.boot_ns < to->boot_ns;
+}
+
+/* The last segment that begins before it; they are numbered in order. */
+static int find_segment(struct journal_reader *r, const struct place *to, struct err *err)
 {
 	unsigned low = 1, high = SEGMENT_NUMBER_MAX + 1;
-	struct segment_file best = SEGMENT_FILE_NONE, f;
+	struct segment_file best = SEGMENT_FILE_OF(r->file.kind), f;
 	struct segment_header best_h = { 0 }, h;
 	int s;
 
 	/* gallop, then halve: a bundle has few segments, but may have thousands */
 	for (unsigned at = 1; low < high;) {
-		f = SEGMENT_FILE_NONE;
+		f = SEGMENT_FILE_OF(r->file.kind);
 		s = open_segment(r, at, &f, &h, err);
 		if (s < 0) {
 			segment_file_close(&best);
 			return s;
 		}
-		if (s == 1 && (h.first_seq <= seq || at == 1)) {
+		if (s == 1 && (at == 1 || begins_before(&f, &h, to))) {
 			segment_file_close(&best);
 			best = f;
 			best_h = h;
@@ -283,8 +313,17 @@ static int find_segment(struct journal_reader *r, uint64_t seq, struct err *err)
 	return 1;
 }
 
+static void go_to_start(struct journal_reader *r)
+{
+	segment_file_close(&r->file);
+	r->next_seq = 1;
+	r->left = 0;
+	r->end = false;
+}
+
 int journal_reader_seek(struct journal_reader *r, uint64_t seq, struct err *err)
 {
+	const struct place to = { .seq = seq + 1 };
 	int s;
 
 	if (seq == UINT64_MAX)
@@ -293,16 +332,53 @@ int journal_reader_seek(struct journal_reader *r, uint64_t seq, struct err *err)
 	/* forward, a step in the same segment is cheaper than a search */
 	if (r->file.fd >= 0 && r->next_seq <= r->skip_to && r->skip_to - r->next_seq < 4096)
 		return 0;
-	s = find_segment(r, seq + 1, err);
-	if (s < 0)
-		return s;
-	if (s == 0) { /* nothing there yet */
-		segment_file_close(&r->file);
-		r->next_seq = 1;
-		r->left = 0;
-		r->end = false;
+	s = find_segment(r, &to, err);
+	if (s == 0)
+		go_to_start(r); /* nothing there yet */
+	return s < 0 ? s : 0;
+}
+
+/* Passes over frames that were closed before `boot_ns`. 1: stands at one that was not; 0: at the end. */
+static int pass_older(struct journal_reader *r, uint64_t boot_ns, struct err *err)
+{
+	struct frame frame;
+	uint64_t size;
+	const char *why;
+	int s;
+
+	for (;;) {
+		s = frame_read_header(&r->file, r->off, &frame, &why);
+		if (s == READ_OK)
+			s = segment_file_size(&r->file, &size);
+		if (s == 0 && frame_end(&frame) <= size && frame.h.type == FRAME_DATA &&
+		    frame.h.first_seq == r->next_seq) {
+			if (frame.h.boot_ns >= boot_ns)
+				return 1;
+			r->off = frame_end(&frame);
+			r->next_seq += frame.h.n;
+			continue;
+		}
+		if (s < 0 && s != -EBADMSG)
+			return bad(r, s, strerror(-s), err);
+		/* what does not fit is for next_frame to tell */
+		s = next_segment(r, err);
+		if (s <= 0)
+			return s;
 	}
-	return 0;
+}
+
+int journal_reader_seek_time(struct journal_reader *r, uint64_t boot_ns, struct err *err)
+{
+	const struct place to = { .boot_ns = boot_ns };
+	int s;
+
+	r->skip_to = 1;
+	s = find_segment(r, &to, err);
+	if (s == 1)
+		s = pass_older(r, boot_ns, err);
+	else if (s == 0)
+		go_to_start(r);
+	return s < 0 ? s : 0;
 }
 
 bool journal_reader_at_end(const struct journal_reader *r)

@@ -4,10 +4,12 @@
 #include "userspace/store/journal.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "userspace/store/segment.h"
+#include "userspace/store/terminal_walk.h"
 
 /* A crash tears at most what was written and not synced. More than that is damage, and cutting it
  * away would destroy evidence. */
@@ -384,6 +386,65 @@ static int recover(struct recovery *rec, struct err *err)
 	return 0;
 }
 
+/* What follows the last whole frame of the terminal's recording. */
+static int cut_terminal(struct recovery *rec, const struct terminal_walk *w, struct err *err)
+{
+	char name[SEGMENT_NAME_LEN + 1];
+	auto_close int fd = -1;
+	unsigned number = w->file.fd < 0 ? 1 : w->file.number;
+	uint64_t size;
+
+	segment_kind_name(name, SEGMENT_TTY, number);
+	if (w->off < SEGMENT_HEADER_LEN)
+		return unlinkat(rec->j->dirfd, name, 0) < 0 ? err_set(err, errno, "%s: %m", name)
+							    : 0;
+	if (segment_file_size(&w->file, &size) < 0 || size - w->off > RECOVER_CUT_MAX)
+		return err_set(
+			err, EBADMSG,
+			"%s is damaged at byte %llu: more than a crash can tear; nothing was cut",
+			name, (unsigned long long)w->off);
+	fd = openat(rec->j->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || ftruncate(fd, (off_t)w->off) < 0 || fsync(fd) < 0)
+		return err_set(err, errno, "%s: %m", name);
+	return 0;
+}
+
+/* The recording is not gone on with: what is there goes into the seal. */
+static int recover_terminal(struct recovery *rec, struct err *err)
+{
+	struct terminal_walk w = TERMINAL_WALK_NONE;
+	struct journal *j = rec->j;
+	const char *why = NULL;
+	int r;
+
+	if (!rec->list.tty_max)
+		return 0;
+	r = terminal_walk_start(&w, j->dirfd, j->session, rec->list.tty_max, j->chain);
+	while (r >= 0 && (r = terminal_walk_next(&w, &why)) == READ_OK)
+		;
+	if (r == READ_TORN)
+		r = cut_terminal(rec, &w, err);
+	else if (r < 0)
+		err_set(err, r, "tty.%04u.seg, byte %llu: %s", w.file.number,
+			(unsigned long long)w.off, r == -EBADMSG ? why : strerror(-r));
+	if (r == 0) {
+		free(j->tty);
+		j->tty = calloc(1, sizeof(*j->tty));
+		if (!j->tty)
+			r = err_set(err, ENOMEM, "journal: %m");
+	}
+	if (r == 0) {
+		*j->tty = (struct terminal_end){ .records = w.next_seq - 1,
+						 .frames = w.frames,
+						 .bytes = w.bytes + w.off,
+						 .segments = rec->list.tty_max };
+		memcpy(j->tty->head, w.head, STORE_HASH_LEN);
+		memcpy(j->tty->link, w.link, STORE_HASH_LEN);
+	}
+	terminal_walk_done(&w);
+	return r;
+}
+
 int journal_recover(struct journal **ret, int dirfd, const struct journal_options *opt,
 		    uint64_t *ret_cut, struct err *err)
 {
@@ -400,6 +461,8 @@ int journal_recover(struct journal **ret, int dirfd, const struct journal_option
 		memcpy(j->session, opt->session, strlen(opt->session) + 1);
 	rec.j = j;
 	r = recover(&rec, err);
+	if (r == 0)
+		r = recover_terminal(&rec, err);
 	segment_file_close(&rec.file);
 	checkpoint_file_close(&rec.log);
 	unpacker_done(&rec.unpacker);

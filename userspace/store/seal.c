@@ -18,6 +18,7 @@ static int seal_manifest(struct journal *j, const struct journal_seal *seal, str
 		.segments = j->segments,
 		.n_segments = j->n_segments,
 		.summary = seal->summary,
+		.terminal = seal->terminal ? seal->terminal : j->tty,
 		.host_key = j->signer ? signer_host_key(j->signer) : NULL,
 	};
 	struct manifest_segment *last = &j->segments[j->n_segments - 1];
@@ -46,6 +47,8 @@ static int seal_manifest(struct journal *j, const struct journal_seal *seal, str
 	s->bytes = m.bytes;
 	s->segments = m.n_segments;
 	s->manifest_len = text.n;
+	if (m.terminal)
+		memcpy(s->tty, m.terminal->link, STORE_HASH_LEN);
 	r = chain_hash(j->chain, s->manifest_hash, text.p, text.n, NULL, 0);
 	if (r < 0)
 		return r;

@@ -16,19 +16,20 @@
 #define READ_AHEAD 4096
 
 /* 0 when the name is not canonical: events.0002.seg, never events.2.seg or events.+002.seg. */
-static unsigned segment_number_of(const char *name)
+static unsigned segment_number_of(const char *name, enum segment_kind kind)
 {
+	size_t prefix = kind == SEGMENT_TTY ? 4 : 7;
 	char canonical[SEGMENT_NAME_LEN + 1];
 	unsigned n = 0;
 
-	if (strlen(name) != SEGMENT_NAME_LEN)
+	if (strlen(name) != prefix + 8)
 		return 0;
-	for (const char *p = name + 7; p < name + 11; p++) {
+	for (const char *p = name + prefix; p < name + prefix + 4; p++) {
 		if (*p < '0' || *p > '9')
 			return 0;
 		n = n * 10 + (unsigned)(*p - '0');
 	}
-	segment_name(canonical, n);
+	segment_kind_name(canonical, kind, n);
 	return strcmp(name, canonical) == 0 ? n : 0;
 }
 
@@ -59,15 +60,21 @@ int segment_list(int dirfd, struct segment_list *ret, struct err *err)
 		return err_set(err, ENOMEM, "bundle directory: %m");
 	}
 	for (errno = 0; (e = readdir(d)); errno = 0) {
+		bool is_tty = strncmp(e->d_name, "tty.", 4) == 0;
 		size_t len = strlen(e->d_name);
 		unsigned n;
 
-		if (strncmp(e->d_name, "events.", 7) != 0 || len < 4 ||
+		if ((!is_tty && strncmp(e->d_name, "events.", 7) != 0) || len < 4 ||
 		    strcmp(e->d_name + len - 4, ".seg") != 0)
 			continue;
-		n = segment_number_of(e->d_name);
+		n = segment_number_of(e->d_name, is_tty ? SEGMENT_TTY : SEGMENT_EVENTS);
 		if (!n) {
 			remember_foreign(&l, e->d_name);
+			continue;
+		}
+		if (is_tty) {
+			l.tty_count++;
+			l.tty_max = MAX(l.tty_max, n);
 			continue;
 		}
 		l.count++;
@@ -84,7 +91,7 @@ void segment_file_close(struct segment_file *f)
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->p);
-	*f = SEGMENT_FILE_NONE;
+	*f = SEGMENT_FILE_OF(f->kind);
 }
 
 void segment_file_forget(struct segment_file *f)
@@ -100,7 +107,7 @@ int segment_file_open(struct segment_file *f, int dirfd, unsigned number, int fl
 	auto_close int fd = -1;
 	struct stat st;
 
-	segment_name(name, number);
+	segment_kind_name(name, f->kind, number);
 	/* O_NONBLOCK: a fifo in a bundle must not hang us */
 	fd = openat(dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
@@ -179,6 +186,8 @@ int segment_header_read(struct segment_file *f, struct segment_header *ret, cons
 	if (r != READ_OK)
 		return r;
 	why = segment_header_decode(ret, p);
+	if (!why && ret->kind != f->kind)
+		why = "the segment is of another kind";
 	if (why) {
 		*ret_why = why;
 		return -EBADMSG;

@@ -10,10 +10,13 @@
 #include "userspace/base/err.h"
 #include "userspace/store/format.h"
 
+struct journal_reader;
+
 /* What is there, by name alone. */
 struct segment_list {
 	unsigned count, max; /* files with a good name; the highest number */
-	char foreign[32];    /* first bytes of a name like ours that is none, printable; or "" */
+	unsigned tty_count, tty_max;
+	char foreign[32]; /* first bytes of a name like ours that is none, printable; or "" */
 };
 
 int segment_list(int dirfd, struct segment_list *ret, struct err *err);
@@ -21,13 +24,15 @@ int segment_list(int dirfd, struct segment_list *ret, struct err *err);
 /* One open file with the bytes last read from it. */
 struct segment_file {
 	int fd;
+	enum segment_kind kind; /* to be set before segment_file_open; kept by it */
 	unsigned number;
 	uint8_t *p; /* bytes [off, off + n) of the file */
 	size_t n, cap;
 	uint64_t off;
 };
 
-#define SEGMENT_FILE_NONE ((struct segment_file){ .fd = -1 })
+#define SEGMENT_FILE_NONE  ((struct segment_file){ .fd = -1, .kind = SEGMENT_EVENTS })
+#define SEGMENT_FILE_OF(k) ((struct segment_file){ .fd = -1, .kind = (k) })
 
 /* -ENOENT when there is none; -ELOOP, -EMEDIUMTYPE when it is no regular file. Closes what `f` held. */
 int segment_file_open(struct segment_file *f, int dirfd, unsigned number, int flags);
@@ -61,6 +66,10 @@ int segment_header_read(struct segment_file *f, struct segment_header *ret, cons
 int frame_read_header(struct segment_file *f, uint64_t off, struct frame *ret,
 		      const char **ret_why);
 int frame_read(struct segment_file *f, uint64_t off, struct frame *ret, const char **ret_why);
+
+/* reader.c: journal_reader_open for segments of either kind. */
+int journal_reader_open_kind(struct journal_reader **ret, int dirfd, enum segment_kind kind,
+			     struct err *err);
 
 /* Decompression into a buffer that is kept from frame to frame. */
 struct unpacker {

@@ -20,6 +20,7 @@
 
 struct journal;
 struct key_signature; /* keys.h */
+struct terminal_end;  /* terminal.h */
 
 /* Has the host key sign `n` bytes; for a writer that must not hold the key itself (the engine asks the
  * root part). `real_ns`: now. As keys_sign. */
@@ -73,6 +74,7 @@ struct journal_seal {
 	struct str
 		summary; /* a JSON object that goes into the manifest: counts by kind, gaps, ... */
 	uint64_t gaps;	 /* records lost, declared by gap records; not 0 = verify says 3 */
+	const struct terminal_end *terminal; /* its recording, ended; NULL = there is none */
 };
 /* Commit, write the final manifest, make it durable. No append after that. After an error (disk full)
  * call it again. -EINVAL: the summary is no JSON object; -EMSGSIZE: it is past 4 MiB. */
@@ -91,6 +93,9 @@ int journal_reader_next(struct journal_reader *r, struct str *ret_rec, uint64_t 
 			struct err *err);
 /* Go on behind sequence `seq` (0 = from the start). */
 int journal_reader_seek(struct journal_reader *r, uint64_t seq, struct err *err);
+/* The next record is one of the first frame that was closed at `boot_ns` (CLOCK_BOOTTIME) or later; its
+ * first ones may be older. Past the end: nothing more. */
+int journal_reader_seek_time(struct journal_reader *r, uint64_t boot_ns, struct err *err);
 /* Sealed, and everything was read. */
 bool journal_reader_at_end(const struct journal_reader *r);
 
@@ -115,6 +120,7 @@ struct verify_report {
 	bool is_trusted;		   /* signed by one of the keys that the caller gave */
 	uint64_t checkpoints;
 	char host_key[2 * STORE_HASH_LEN + 1]; /* who signed, hex */
+	uint64_t terminal_records;	       /* of its terminal or output */
 	uint64_t witnessed;		       /* the last record up to which a witness agrees */
 	char text[512];			       /* one sentence for a person: what and where */
 };

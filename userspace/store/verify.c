@@ -50,7 +50,7 @@ static int altered_at(struct verify *v, uint64_t off, const char *what)
 }
 
 /* The file of the last segment ends too early, or in good order but without a seal. */
-static int end_missing(struct verify *v, uint64_t off, bool torn)
+static int events_end_missing(struct verify *v, uint64_t off, bool torn)
 {
 	const struct manifest_info *m = &v->manifest;
 	unsigned long long records = v->report->records;
@@ -88,6 +88,14 @@ static int end_missing(struct verify *v, uint64_t off, bool torn)
 		"not sealed: still running, crashed or cut; all %llu records there are "
 		"intact",
 		records);
+}
+
+/* The terminal may be ahead of the events and torn itself, but what is there must be good. */
+static int end_missing(struct verify *v, uint64_t off, bool torn)
+{
+	int r = v->report->session[0] ? verify_tty_end(v) : WALK_ON;
+
+	return r == WALK_ON ? events_end_missing(v, off, torn) : r;
 }
 
 static void tell_progress(struct verify *v, uint64_t done, bool always)
@@ -132,6 +140,8 @@ static int check_seal(struct verify *v, uint64_t off)
 			"altered: manifest.json and the records contradict each other");
 	v->report->gaps = s->gaps;
 	r = verify_log_end(v);
+	if (r == WALK_ON)
+		r = verify_tty_end(v);
 	if (r != WALK_ON)
 		return r;
 	if (s->gaps)
@@ -142,6 +152,7 @@ static int check_seal(struct verify *v, uint64_t off)
 	else
 		verify_finding(v, VERIFY_OK, "intact and sealed: %llu records, no gaps",
 			       (unsigned long long)s->records);
+	verify_tty_tell(v);
 	verify_log_signer(v);
 	return WALK_STOP;
 }
@@ -154,6 +165,7 @@ static const char *check_records(struct verify *v, const struct frame *f)
 	if (frame_unpack(&v->unpacker, f, &raw) < 0)
 		return "the frame does not decompress to its size";
 	n = chain_records(v->chain, v->head, v->tree, raw, f->h.raw_len);
+	v->raw = raw;
 	if (n == -EBADMSG || (n >= 0 && n != f->h.n))
 		return "the frame's records do not fit into it";
 	if (n < 0)
@@ -229,6 +241,11 @@ static int walk_frames(struct verify *v, bool last)
 		why = verify_witness_reached(v);
 		if (why)
 			return altered_at(v, off, why);
+		if (f.h.type == FRAME_DATA) {
+			r = verify_tty_records(v, v->raw, f.h.raw_len, f.h.first_seq);
+			if (r != WALK_ON)
+				return r;
+		}
 		off = frame_end(&f);
 		r = verify_log_reached(v, off);
 		if (r != WALK_ON)
@@ -379,6 +396,7 @@ int store_verify_signed(int dirfd, const struct verify_options *opt, struct veri
 		.report = &report,
 		.file = SEGMENT_FILE_NONE,
 		.log = CHECKPOINT_FILE_NONE,
+		.tty = TERMINAL_WALK_NONE,
 		.opt = opt ? opt : &none,
 		.next_seq = 1,
 		.fn = fn,
@@ -391,6 +409,7 @@ int store_verify_signed(int dirfd, const struct verify_options *opt, struct veri
 	verify_witness_end(&v);
 	segment_file_close(&v.file);
 	checkpoint_file_close(&v.log);
+	terminal_walk_done(&v.tty);
 	unpacker_done(&v.unpacker);
 	chain_free(v.chain);
 	buf_done(&v.manifest_text);

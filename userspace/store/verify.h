@@ -8,6 +8,7 @@
 #include "userspace/store/merkle.h"
 #include "userspace/store/segment.h"
 #include "userspace/store/signer.h"
+#include "userspace/store/terminal_walk.h"
 
 enum walk {
 	WALK_ON = 0,
@@ -20,6 +21,7 @@ struct verify {
 	struct segment_list list;
 	struct segment_file file;
 	struct unpacker unpacker;
+	const uint8_t *raw; /* records of the frame that was checked last */
 	struct chain *chain;
 
 	struct buf manifest_text;
@@ -31,6 +33,8 @@ struct verify {
 	uint64_t next_seq;
 	bool sealed;
 	struct seal seal;
+
+	struct terminal_walk tty;
 
 	const struct verify_options *opt;
 	struct checkpoint_file log; /* fd -1: the bundle is not signed */
@@ -59,6 +63,13 @@ int verify_log_end(struct verify *v);
 void verify_log_signer(struct verify *v);
 /* Whatever was found, a signature by somebody else than the reader trusts fails. */
 void verify_log_foreign(struct verify *v);
+
+/* The records of a frame that is good, for what they say of the terminal. enum walk, or -errno. */
+int verify_tty_records(struct verify *v, const uint8_t *raw, size_t n, uint64_t first_seq);
+/* All events were read, and the seal if there is one. */
+int verify_tty_end(struct verify *v);
+/* How much there is, behind the sentence of a good bundle. */
+void verify_tty_tell(struct verify *v);
 
 /* The session is known: where its witness begins. */
 void verify_witness_start(struct verify *v);

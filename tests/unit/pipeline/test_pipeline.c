@@ -414,6 +414,35 @@ static void held_back_alerts_are_told_in_the_end(void **state)
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+/* The event has the form that FORMAT.md gives: verify reads it. */
+static void the_terminal_is_bound(void **state)
+{
+	struct fixture *f = *state;
+	const struct journal_options jo = { .session = SESSION, .no_sync = true };
+	const struct terminal_record rec = { .type = TERMINAL_OUTPUT, .data = STR("hello\r\n") };
+	const struct terminal_record size = { .type = TERMINAL_RESIZE, .cols = 80, .rows = 24 };
+	struct terminal_log *log = NULL;
+	struct verify_report rep;
+	struct terminal_mark mark;
+	struct terminal_end end;
+	struct journal_seal seal = { .terminal = &end };
+
+	assert_int_equal(terminal_log_create(&log, f->dirfd, &jo, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(terminal_log_append(log, i ? &rec : &size), 0);
+		assert_int_equal(terminal_log_commit(log, &mark), 0);
+		assert_int_equal(pipeline_terminal(f->pipeline, 1, &mark), 0);
+	}
+	terminal_log_end(log, &end);
+	terminal_log_free(log);
+	assert_int_equal(pipeline_terminal(f->pipeline, 7, &mark), -ENOENT);
+	assert_int_equal(journal_seal(f->journal, &seal), 0);
+	assert_int_equal(store_verify(f->dirfd, &rep, NULL, NULL, NULL), 0);
+	if (rep.state != VERIFY_OK)
+		fail_msg("%s", rep.text);
+	assert_int_equal(rep.terminal_records, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +455,7 @@ int main(void)
 		CASE(sessions_are_found_by_id_and_forgotten),
 		CASE(rules_change_between_two_events),
 		CASE(held_back_alerts_are_told_in_the_end),
+		CASE(the_terminal_is_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

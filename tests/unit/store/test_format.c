@@ -62,7 +62,7 @@ static void test_segment_header(void **state)
 	static const struct {
 		size_t at;
 		uint8_t value;
-	} wrong[] = { { 8, 2 },	 { 10, 1 },   { 12, 2 },   { 12, 0 },	 { 17, 0x40 }, { 20, 1 },
+	} wrong[] = { { 8, 2 },	 { 10, 1 },   { 12, 3 },   { 12, 0 },	 { 17, 0x40 }, { 20, 1 },
 		      { 29, 0 }, { 40, '/' }, { 46, 'x' }, { 103, 'x' }, { 168, 1 },   { 187, 1 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
