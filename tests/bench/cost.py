@@ -10,7 +10,7 @@ same process in the same control group both times. Medians of the pairs' ratios:
   wall    what a user sees; on a busy machine noise
   active  wall less the time the load was ready but had no CPU: steadier; of compile: its CPU
   CPU     of the load alone: probes run in it
-  agent   CPU microseconds of the agent for each event, until it had caught up; what memory it held then
+  agent   CPU microseconds of the agent for each act, until it had caught up; what memory it held then
   seen    events found in what the agent wrote, of those made: loss from end to end
 Agents: warder (the load's group is the sandbox), untracked (a sandbox is alive elsewhere), idle (none is
 alive), and where installed auditd, bpftrace, falco (FALCO=binary, FALCO_CONFIG=its falco.yaml)."""
@@ -113,6 +113,16 @@ def cpu_s(pids):
     return total / 1e9
 
 
+def switches(pids):
+    """How often they were given a CPU."""
+    total = 0
+    for p in pids:
+        for tid in os.listdir("/proc/%d/task" % p):
+            with open("/proc/%d/task/%s/status" % (p, tid)) as f:
+                total += sum(int(line.split()[1]) for line in f if "_ctxt_switches" in line)
+    return total
+
+
 def memory_mb(pids):
     """What they hold, each page once: proportional set size."""
     total = 0
@@ -130,6 +140,7 @@ def memory_mb(pids):
 class Agent:
     """Started, settled, drained, stopped. seen(): events of the load found in its output."""
     threads = ()
+    events = None  # all that it wrote, where that is more than one an act
 
     def __init__(self, bench):
         self.bench, self.proc = bench, None
@@ -170,7 +181,7 @@ class Agent:
         used, peak = self.drain(), memory_mb(self.pids)
         self.stop()
         seen, lost = self.seen(load)
-        return {"agent_s": used, "mb": peak, "seen": seen, "lost": lost}
+        return {"agent_s": used, "mb": peak, "seen": seen, "lost": lost, "events": self.events}
 
     def stop(self):
         if self.proc and self.proc.poll() is None:
@@ -217,10 +228,11 @@ class Warder(Agent):
             return None, 0
         lost = json.loads(self.output().splitlines()[-1])["gaps"]
         done = subprocess.run([self.bench.warder, "events", self.tmp + "/bundle"], stdout=subprocess.PIPE, check=True)
-        if load == "udp":  # repeats come as a count
-            return sum(json.loads(line)["net"].get("count", 1) for line in done.stdout.splitlines()
-                       if b'"kind":"net.send"' in line), lost
         lines = done.stdout.splitlines()
+        self.events = len(lines)
+        if load == "udp":  # repeats come as a count, the last ones with the socket's end
+            return sum(json.loads(line)["net"].get("count", b'"net.send"' in line) for line in lines
+                       if b'"kind":"net.send"' in line or b'"kind":"net.close"' in line), lost
         if load == "file":
             return sum(1 for line in lines if self.kinds[load] in line and b"/file/f" in line), lost
         return (sum(1 for line in lines if self.kinds[load] in line) if load in self.kinds else None), lost
@@ -407,6 +419,20 @@ class Bench:
     def acts(self, load):
         return max(1, int(LOADS[load][0] * self.scale))
 
+    def idle_switches(self, seconds):
+        """Of the agent's processes, a second, while a sandbox is alive and does nothing."""
+        a = Warder(self)
+        try:
+            a.start()
+            a.settle()
+            a.drain()
+            time.sleep(1)
+            before = switches(a.pids)
+            time.sleep(seconds)
+            return (switches(a.pids) - before) / seconds
+        finally:
+            a.remove()
+
     def run_load(self, load):
         argv = fill(LOADS[load][1], dict(self.names, n=self.acts(load)))
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -445,6 +471,9 @@ class Result:
         self.load, self.agent, self.acts, self.raw = load, agent, acts, pairs
         self.ratios = {k: [p["with"][k] / p["bare"][k] for p in pairs] for k in ("wall", "active", "cpu")}
         self.agent_us = statistics.median(p["with"]["agent_s"] for p in pairs) / acts * 1e6
+        events = [p["with"]["events"] for p in pairs]
+        # An act can be several events: an open, its writes, the name's end.
+        self.event_us = self.agent_us / max(1, min(events) / acts) if None not in events else self.agent_us
         self.mb = max(p["with"]["mb"] for p in pairs)
         self.lost = max(p["with"]["lost"] for p in pairs)
         seen = [p["with"]["seen"] for p in pairs]
@@ -464,7 +493,7 @@ class Result:
             seen, self.lost)
 
 
-HEAD = ("| agent | load | wall (min-max) | active (min-max) | CPU (min-max) | agent us/event | MB |"
+HEAD = ("| agent | load | wall (min-max) | active (min-max) | CPU (min-max) | agent us/act | MB |"
         " seen / made | lost |\n|---|---|---|---|---|---|---|---|---|")
 
 

@@ -272,6 +272,37 @@ static void a_full_arena_is_an_error(void **state)
 	}
 }
 
+/* Paths of open files outlast any number of those whose writes were told; of those the last ones are kept. */
+static void path_of_writes(struct fixture *f, uint64_t id, const char *path)
+{
+	struct event *ev = start(f, WIRE_FILE_WRITE, 7, 10);
+
+	event_set_u64(ev, F_FILE_OPEN_ID, id);
+	assert_int_equal(enrich_apply(f->enrich, ev), 0);
+	assert_true(str_eqz(event_str(ev, F_FILE_PATH), path ? path : ""));
+	assert_int_equal(event_has(ev, F_DEGRADED), !path);
+}
+
+static void open_files_keep_their_paths(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(add_session(f, 7), 0);
+	for (uint64_t id = 1; id <= 20000; id++) {
+		struct event *ev = start(f, WIRE_FILE_OPEN, 7, 10);
+
+		event_set_u64(ev, F_FILE_OPEN_ID, id);
+		event_set_strz(ev, F_FILE_PATH, id == 1 ? "/w/long" : "/w/short");
+		assert_int_equal(enrich_apply(f->enrich, ev), 0);
+		if (id > 1)
+			path_of_writes(f, id, "/w/short");
+	}
+	path_of_writes(f, 19000, "/w/short"); /* a copy of the descriptor was closed, too */
+	path_of_writes(f, 1, "/w/long");
+	path_of_writes(f, 1, "/w/long");
+	path_of_writes(f, 2, NULL);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -285,6 +316,7 @@ int main(void)
 		TEST(processes_that_ended_are_forgotten_in_time),
 		TEST(a_chain_of_forks_keeps_eight_ancestors),
 		TEST(a_full_arena_is_an_error),
+		TEST(open_files_keep_their_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
