@@ -283,18 +283,27 @@ void push_plan_free(struct push_plan *p)
 	free(p);
 }
 
+int push_check_deny_of(const struct push_plan *p, size_t at, const struct push_means *m,
+		       struct err *err)
+{
+	const struct rule *r = p->rs->rule[at];
+
+	if (r->info.action != RULE_ACT_DENY || !p->rule[at].taken || r->info.dry_run ||
+	    r->info.deny_fallback || p->rule[at].complete)
+		return 0;
+	return err_set(err, ENOTSUP,
+		       "%s:%d: rule '%s': 'action: deny' cannot be kept in the %s tier: "
+		       "%s; 'deny_fallback: kill' would kill instead",
+		       r->info.file, r->info.line, r->info.name, m->tier, p->rule[at].why);
+}
+
 int push_check_deny(const struct push_plan *p, const struct push_means *m, struct err *err)
 {
 	for (size_t i = 0; i < p->rules_n; i++) {
-		const struct rule *r = p->rs->rule[i];
+		int r = push_check_deny_of(p, i, m, err);
 
-		if (r->info.action != RULE_ACT_DENY || !p->rule[i].taken || r->info.dry_run ||
-		    r->info.deny_fallback || p->rule[i].complete)
-			continue;
-		return err_set(err, ENOTSUP,
-			       "%s:%d: rule '%s': 'action: deny' cannot be kept in the %s tier: "
-			       "%s; 'deny_fallback: kill' would kill instead",
-			       r->info.file, r->info.line, r->info.name, m->tier, p->rule[i].why);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

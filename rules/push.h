@@ -53,5 +53,8 @@ void push_plan_free(struct push_plan *p);
 /* -ENOTSUP: a rule that is to deny something cannot do so by these means in every case, and its author did
  * not settle for a kill (deny_fallback: kill). err says which, and why. */
 int push_check_deny(const struct push_plan *p, const struct push_means *m, struct err *err);
+/* The same of the rule at `at` alone. */
+int push_check_deny_of(const struct push_plan *p, size_t at, const struct push_means *m,
+		       struct err *err);
 
 #endif

@@ -204,6 +204,8 @@ class Explained(Actions):
         self.assertEqual(full["Files"]["guarantee"], "prevented (file.delete)")
         self.assertIn("a run with it fails in the portable tier: file.delete: cannot be denied",
                       portable["Files"]["guarantee"])
+        here = self.warder("rules", "check", self.path("e.yaml"))
+        self.assertEqual(here.code, 0 if self.tier() == "full" else 1, here)
         check = self.warder("rules", "check", "--tier", "portable", self.path("e.yaml"))
         self.assertEqual(check.code, 1)
         self.assertIn(b"rule 'Files': 'action: deny' cannot be kept in the portable tier", check.err)
@@ -334,6 +336,7 @@ class Stopped(Live):
         self.assertEqual(len(answer), 1)
         self.assertEqual((field(answer[0], "action.result"), field(answer[0], "action.by"), field(answer[0], "rule.name")),
                          ("approved; done", "operator", "Ask"))
+        self.assertEqual([e["kind"] for e in s.events if e["id"] == field(answer[0], "rule.trigger")], ["file.mkdir"])
         self.assertRegex(field(answer[0], "action.who"), r"^uid 0, .*pid \d+$")
         self.assertIntact(s)
 
@@ -341,7 +344,11 @@ class Stopped(Live):
         p = self.begin("hold")
         name = self.said(r"warder deny (\S+)").group(1)
         self.assertEqual(self.warder("deny", name.lower()).code, 0)
+        late = self.warder("approve", name)
+        self.assertNotEqual(late.code, 0)
+        self.assertRegex(late.err.decode(), "answered already: denied by uid 0|has ended or is just ending|no running session")
         s, code = self.end(p)
+        self.assertNotEqual(self.warder("approve", name).code, 0)
         self.assertEqual((code, self.step(), s.result["reason"], s.result["rule"]), (137, "1", "rule", "Ask"))
         self.assertEqual(field(s.kinds("approval")[0], "action.result"), "denied; done")
 
@@ -352,8 +359,10 @@ class Stopped(Live):
             self.assertEqual((got, self.step()), (code, step))
             a = s.kinds("approval")[0]
             self.assertEqual(field(a, "action.result").split(";")[0],
-                             "timeout: " + ("denied" if answer == "deny" else "approved"))
-            self.assertEqual((field(a, "action.by"), field(a, "action.who")), ("agent", None))
+                             "timeout: by default " + ("denied" if answer == "deny" else "approved"))
+            self.assertEqual((field(a, "action.by"), field(a, "action.who")), ("timeout", None))
+            if answer == "deny":
+                self.said("rule 'Ask' stopped it, and nobody came in time")
 
     def test_frozen_and_thawed(self):
         p = self.begin("freeze")
@@ -370,6 +379,29 @@ class Stopped(Live):
         s, code = self.end(self.begin("freeze", "--freeze-timeout", "300ms"))
         self.assertEqual((code, self.step(), s.result["reason"], s.result["rule"]), (137, "1", "rule", "Ask"))
         self.assertIntact(s)
+
+    def test_frozen_by_an_operator_and_forgotten(self):
+        p = self.begin("alert", "--freeze-timeout", "300ms", script="echo 1; sleep 100")
+        wait_for("step", self.step)
+        session = os.listdir(os.path.join(self.env["WARDER_RUN"], "sessions"))[0]
+        self.assertEqual(self.warder("freeze", session).code, 0)
+        s, code = self.end(p)
+        self.assertEqual((code, s.result["reason"]), (137, "freeze_timeout"))
+        self.assertEqual([(field(a, "action.type"), field(a, "action.by")) for a in s.kinds("action")],
+                         [("freeze", "operator"), ("kill", "timeout")])
+        self.assertRegex(field(s.kinds("action")[1], "action.result"), "^timeout: ")
+
+    def test_two_answers_at_once(self):
+        p = self.begin("hold")
+        name = self.said(r"warder approve (\S+),").group(1)
+        both = [subprocess.Popen([WARDER, "approve", name], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for _ in range(2)]
+        told = [(b.communicate(), b.returncode) for b in both]
+        s, code = self.end(p)
+        self.assertEqual((code, self.step()), (0, "2"))
+        self.assertEqual(sorted(c for _, c in told), [0, 125])
+        self.assertIn(b"it was answered already: approved by uid 0", [e for (_, e), c in told if c][0])
+        self.assertEqual(len(s.kinds("approval")), 1)
 
     def test_frozen_and_interrupted(self):
         p = self.begin("freeze")

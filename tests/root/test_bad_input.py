@@ -128,6 +128,27 @@ class BadInput(Refusals):
         policy = self.path("policy.yaml", "memory: 64M\n")
         self.refused(self.run_argv("--policy", policy), policy + ":1:", "'limits.memory'")
 
+    def test_policy_value_that_cannot_be_meant(self):
+        for text, place, what in (("network:\n  mode: nonne\n", "2:9", "'nonne' is not none or host"),
+                                  ("evidence: { sign: maybe }\n", "1:19", "'maybe' is not auto, always or never"),
+                                  ("evidence:\n  when_full: stop\n", "2:14", "not continue, pause or kill"),
+                                  ("on_pressure: panic\n", "1:14", "not drop, stop or kill"),
+                                  ("backend: vm\n", "1:10", "backend 'vm' does not exist"),
+                                  ("env: [A=1, B]\n", "1:12", "'B' is not NAME=VALUE"),
+                                  ("mounts:\n  ro: [a:b]\n", "2:8", "'a:b' is not PATH"),
+                                  ("watch: { paths: ['/d/*x'] }\n", "1:18", "* may stand at the end only")):
+            with self.subTest(text):
+                policy = self.path("p.yaml", text)
+                self.refused(self.run_argv("--policy", policy), "%s:%s:" % (policy, place), what)
+        self.refused(self.run_argv("--watch", "/d/*x"), "option '--watch'", "'/d/*'", "'/DIR/'")
+        self.refused(self.run_argv("--hold-default", "no"), "option '--hold-default'", "not deny or approve")
+
+    def test_rules_of_a_policy_lie_beside_it(self):
+        os.mkdir(self.path("sub"))
+        policy = self.path("sub/p.yaml", "rules: { files: [r.yaml] }\n")
+        self.path("sub/r.yaml", "- rule: broken\n  desc: d\n  output: o\n  priority: none\n  condition: kind = exec\n")
+        self.refused(self.run_argv("--policy", policy), self.path("sub/r.yaml") + ":4:")
+
     def test_directory_that_is_not_there(self):
         done = cmd(WARDER, "run", "-q", "--cwd", "/nowhere", "--", "true", env=self.env)
         self.assertCode(done, 127)

@@ -42,6 +42,12 @@ int watchlist_check(const char *text, struct err *err)
 	if (!is_clean(text, n) || strstr(text, "//"))
 		return err_set(err, EINVAL,
 			       "'%s' is not an absolute path without empty, . and .. parts", text);
+	if (strcspn(text, "*") + 1 < n)
+		return err_set(
+			err, EINVAL,
+			"'%s': * may stand at the end only, as in '%.*s*'; for a folder with all "
+			"below it '/DIR/'",
+			text, (int)strcspn(text, "*"), text);
 	return 0;
 }
 

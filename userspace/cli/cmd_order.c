@@ -87,6 +87,10 @@ static int ask(const struct verb *verb, const char *word, struct err *err)
 			     word) >= sizeof(request))
 		return err_set(err, EINVAL, "'%s': too long", word);
 	r = control_ask(fd, request, &answer);
+	if (r == -EPIPE || r == -ECONNRESET || r == -ECONNREFUSED || r == -ENOENT)
+		return err_set(err, ESRCH,
+			       "session %s has ended or is just ending: '%s' was not done", session,
+			       verb->name);
 	if (r < 0)
 		return err_set(err, r, "session %s does not answer: %s", session, strerror(-r));
 	/* From a process that may have been taken over. */

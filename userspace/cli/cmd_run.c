@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/backend.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
@@ -134,9 +135,22 @@ static const char PURPOSE[] =
 
 /* ---- options -> spec ---- */
 
+static int check_backend(const char *text, struct err *err)
+{
+	return backend_find(text, err) ? 0 : -EINVAL;
+}
+
+static int check_bind(const char *text, struct err *err)
+{
+	const char *colon = strchr(text, ':'), *target = colon ? colon + 1 : text;
+
+	if (!*text || colon == text || target[0] != '/')
+		return err_set(err, EINVAL, "'%s' is not PATH or PATH:/ABSOLUTE", text);
+	return 0;
+}
+
 static int split_bind(struct sandbox_spec *spec, const char *text, bool writable, struct err *err)
 {
-	const char *opt = writable ? "rw" : "ro";
 	struct sandbox_bind *b;
 	char *colon;
 
@@ -150,9 +164,6 @@ static int split_bind(struct sandbox_spec *spec, const char *text, bool writable
 	if (colon)
 		*colon = 0;
 	b->target = colon ? colon + 1 : b->source;
-	if (!*b->source || b->target[0] != '/')
-		return err_set(err, EINVAL, "option '--%s': '%s' is not PATH or PATH:/ABSOLUTE",
-			       opt, text);
 	b->writable = writable;
 	spec->binds_n++;
 	return 0;
@@ -192,17 +203,17 @@ static int check_writable(const struct sandbox_spec *spec, struct err *err)
 	return 0;
 }
 
-static int set_env(struct sandbox_spec *spec, const struct option_list *env, struct err *err)
+static int check_env(const char *text, struct err *err)
 {
-	for (size_t i = 0; i < env->n; i++) {
-		const char *eq = strchr(env->v[i], '=');
+	const char *eq = strchr(text, '=');
 
-		if (!eq || eq == env->v[i])
-			return err_set(err, EINVAL, "option '--env': '%s' is not NAME=VALUE",
-				       env->v[i]);
+	return eq && eq != text ? 0 : err_set(err, EINVAL, "'%s' is not NAME=VALUE", text);
+}
+
+static void set_env(struct sandbox_spec *spec, const struct option_list *env)
+{
+	for (size_t i = 0; i < env->n; i++)
 		spec->env[spec->env_n++] = env->v[i];
-	}
-	return 0;
 }
 
 static int set_net(struct sandbox_spec *spec, const char *mode, struct err *err)
@@ -212,8 +223,15 @@ static int set_net(struct sandbox_spec *spec, const char *mode, struct err *err)
 	else if (!strcmp(mode, "host"))
 		spec->net = SANDBOX_NET_HOST;
 	else
-		return err_set(err, EINVAL, "option '--net': '%s' is not none or host", mode);
+		return err_set(err, EINVAL, "'%s' is not none or host", mode);
 	return 0;
+}
+
+static int check_net(const char *text, struct err *err)
+{
+	struct sandbox_spec spec;
+
+	return set_net(&spec, text, err);
 }
 
 /* What stands where no option is given. */
@@ -285,8 +303,7 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 		r = split_bind(spec, a->rw.v[i], true, err);
 	if (r == 0)
 		r = check_writable(spec, err);
-	if (r == 0)
-		r = set_env(spec, &a->env, err);
+	set_env(spec, &a->env);
 	if (r == 0 && a->kill_output && !a->max_output)
 		r = err_set(err, EINVAL, "option '--kill-output' needs '--max-output'");
 	return r < 0 ? r : set_net(spec, a->net, err);
@@ -294,30 +311,28 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 
 /* ---- what is watched besides ---- */
 
-static int join_watch_env(struct buf *out, const struct option_list *names, struct err *err)
+static int check_watch_env(const char *text, struct err *err)
 {
-	for (size_t i = 0; i < names->n; i++) {
-		const char *name = names->v[i];
+	return *text && !strchr(text, '=') ? 0 : err_set(err, EINVAL, "'%s' is not a name", text);
+}
 
-		if (!*name || strchr(name, '='))
-			return err_set(err, EINVAL, "option '--watch-env': '%s' is not a name",
-				       name);
-		if (buf_printf(out, "%s%s", i ? "," : "", name) < 0)
+static int join_watch_env(struct buf *out, const struct option_list *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (buf_printf(out, "%s%s", i ? "," : "", names->v[i]) < 0)
 			return -ENOMEM;
-	}
 	return names->n ? buf_addc(out, 0) : 0;
 }
 
-static int check_watch(const struct option_list *paths, struct err *err)
+static int check_watch(const char *text, struct err *err)
+{
+	return watchlist_check(text, err);
+}
+
+static int check_watches(const struct option_list *paths, struct err *err)
 {
 	if (paths->n > WATCHLIST_MAX)
 		return err_set(err, E2BIG, "option '--watch': more than %d", WATCHLIST_MAX);
-	for (size_t i = 0; i < paths->n; i++) {
-		int r = watchlist_check(paths->v[i], err);
-
-		if (r < 0)
-			return err_wrap(err, r, "option '--watch'");
-	}
 	return 0;
 }
 
@@ -407,9 +422,15 @@ static int parse_sign(const char *text, enum run_sign *ret, struct err *err)
 	else if (!strcmp(text, "never"))
 		*ret = RUN_SIGN_NEVER;
 	else
-		return err_set(err, EINVAL, "option '--sign': '%s' is not auto, always or never",
-			       text);
+		return err_set(err, EINVAL, "'%s' is not auto, always or never", text);
 	return 0;
+}
+
+static int check_sign(const char *text, struct err *err)
+{
+	enum run_sign sign;
+
+	return parse_sign(text, &sign, err);
 }
 
 static int parse_full(const char *text, uint32_t *ret, struct err *err)
@@ -423,17 +444,41 @@ static int parse_full(const char *text, uint32_t *ret, struct err *err)
 			*ret = (uint32_t)i;
 			return 0;
 		}
-	return text ? err_set(err, EINVAL,
-			      "option '--when-full': '%s' is not continue, pause or kill", text)
-		    : 0;
+	return text ? err_set(err, EINVAL, "'%s' is not continue, pause or kill", text) : 0;
 }
 
-/* What happens when events come faster than they can be taken, and how much can wait. */
-static int parse_pressure(const struct run_args *a, uint32_t *ret, struct err *err)
+static int check_full(const char *text, struct err *err)
+{
+	uint32_t what;
+
+	return parse_full(text, &what, err);
+}
+
+/* What happens when events come faster than they can be taken ... */
+static int parse_pressure(const char *text, uint32_t *ret, struct err *err)
 {
 	static const char *const words[] = {
 		[PRESSURE_DROP] = "drop", [PRESSURE_STOP] = "stop", [PRESSURE_KILL] = "kill"
 	};
+
+	for (size_t i = 0; text && i < ARRAY_SIZE(words); i++)
+		if (!strcmp(text, words[i])) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	return text ? err_set(err, EINVAL, "'%s' is not drop, stop or kill", text) : 0;
+}
+
+static int check_pressure(const char *text, struct err *err)
+{
+	uint32_t what;
+
+	return parse_pressure(text, &what, err);
+}
+
+/* ... and how much can wait. */
+static int check_rings(const struct run_args *a, struct err *err)
+{
 	const uint64_t rings[] = { a->urgent_ring, a->bulk_ring };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rings); i++)
@@ -442,15 +487,7 @@ static int parse_pressure(const struct run_args *a, uint32_t *ret, struct err *e
 			return err_set(err, EINVAL,
 				       "option '--%s-ring': a power of two from 64K to 256M",
 				       i ? "bulk" : "urgent");
-	for (size_t i = 0; a->on_pressure && i < ARRAY_SIZE(words); i++)
-		if (!strcmp(a->on_pressure, words[i])) {
-			*ret = (uint32_t)i;
-			return 0;
-		}
-	return a->on_pressure ? err_set(err, EINVAL,
-					"option '--on-pressure': '%s' is not drop, stop or kill",
-					a->on_pressure)
-			      : 0;
+	return 0;
 }
 
 /* ---- rules ---- */
@@ -509,29 +546,36 @@ static int load_rules(struct run_rules *ret, const struct run_args *a)
 				 ret->files.actions);
 }
 
-static int parse_hold(const struct run_args *a, struct hold_policy *ret, struct err *err)
+static int check_hold_default(const char *text, struct err *err)
 {
-	*ret = (struct hold_policy){ .timeout_ns = a->hold_timeout,
-				     .freeze_timeout_ns = a->freeze_timeout };
-	if (!a->hold_default || !strcmp(a->hold_default, "deny"))
-		return 0;
-	ret->approve = !strcmp(a->hold_default, "approve");
-	return ret->approve ? 0
-			    : err_set(err, EINVAL,
-				      "option '--hold-default': '%s' is not deny or approve",
-				      a->hold_default);
+	return !strcmp(text, "deny") || !strcmp(text, "approve")
+		       ? 0
+		       : err_set(err, EINVAL, "'%s' is not deny or approve", text);
+}
+
+static struct hold_policy hold_policy_of(const struct run_args *a)
+{
+	return (struct hold_policy){
+		.timeout_ns = a->hold_timeout,
+		.freeze_timeout_ns = a->freeze_timeout,
+		.approve = a->hold_default && !strcmp(a->hold_default, "approve"),
+	};
 }
 
 static void print_closing(const struct run_result *res)
 {
 	const struct engine_result *e = &res->engine;
 
-	if (e->rule[0] && !strcmp(res->reason, "rule"))
+	if (e->rule[0] && !strcmp(res->reason, "rule") && e->expired)
+		log_warn("sandbox killed: rule '%s' stopped it, and nobody came in time", e->rule);
+	else if (e->rule[0] && !strcmp(res->reason, "rule"))
 		log_warn("sandbox killed by rule '%s'", e->rule);
 	else if (e->rule[0])
 		log_warn("rule '%s': %s", e->rule, e->action);
 	if (!strcmp(res->reason, "operator"))
 		log_warn("sandbox killed by an operator");
+	if (!strcmp(res->reason, "freeze_timeout"))
+		log_warn("sandbox killed: frozen, and nobody came in time");
 	if (!strcmp(res->reason, "oom"))
 		log_warn("sandbox killed: memory limit");
 	if (!strcmp(res->reason, "timeout"))
@@ -574,6 +618,55 @@ static void print_troubles(const struct run_result *res)
 
 /* ---- the command ---- */
 
+/* Values that can be judged by themselves: where they stand in a policy, its error names the line. */
+static const struct value_check {
+	const char *option;
+	size_t at;
+	bool list;
+	int (*fn)(const char *value, struct err *err);
+} CHECKS[] = {
+	{ "backend", AT(backend), false, check_backend },
+	{ "net", AT(net), false, check_net },
+	{ "ro", AT(ro), true, check_bind },
+	{ "rw", AT(rw), true, check_bind },
+	{ "env", AT(env), true, check_env },
+	{ "watch", AT(watch), true, check_watch },
+	{ "watch-env", AT(watch_env), true, check_watch_env },
+	{ "sign", AT(sign), false, check_sign },
+	{ "when-full", AT(when_full), false, check_full },
+	{ "on-pressure", AT(on_pressure), false, check_pressure },
+	{ "hold-default", AT(hold_default), false, check_hold_default },
+};
+
+static int check_value(const char *option, const char *value, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(CHECKS); i++) {
+		int r = strcmp(CHECKS[i].option, option) ? 0 : CHECKS[i].fn(value, err);
+
+		if (r < 0)
+			return err_wrap(err, r, "option '--%s'", option);
+	}
+	return 0;
+}
+
+static int check_values(const struct run_args *a, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(CHECKS); i++) {
+		const void *at = (const char *)a + CHECKS[i].at;
+		const struct option_list one = { { CHECKS[i].list ? NULL : *(char *const *)at },
+						 1 };
+		const struct option_list *v = CHECKS[i].list ? at : &one;
+
+		for (size_t k = 0; k < v->n; k++) {
+			int r = v->v[k] ? check_value(CHECKS[i].option, v->v[k], err) : 0;
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
 static int read_args(struct run_args *a, struct flat_file *policy, int argc, char **argv, int *rest,
 		     struct err *err)
 {
@@ -585,14 +678,15 @@ static int read_args(struct run_args *a, struct flat_file *policy, int argc, cha
 	r = options_parse(OPTIONS, &first, argc, argv, rest, err);
 	if (r < 0 || !first.policy || first.help) {
 		*a = first;
-		return r;
+		return r < 0 ? r : check_values(a, err);
 	}
 	r = flat_load(policy, first.policy, err);
 	if (r == 0)
-		r = policy_apply(policy, OPTIONS, a, err);
+		r = policy_apply(policy, OPTIONS, a, check_value, err);
 	if (r < 0)
 		return err_wrap(err, r, "policy");
-	return options_parse(OPTIONS, a, argc, argv, rest, err);
+	r = options_parse(OPTIONS, a, argc, argv, rest, err);
+	return r < 0 ? r : check_values(a, err);
 }
 
 static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
@@ -634,13 +728,12 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.baseline = rules->baseline,
 		.watch = a->watch.v,
 		.watch_n = a->watch.n,
+		.hold = hold_policy_of(a),
 	};
 	struct run_result res;
 	struct err err = { 0 };
 	int r;
 
-	if (parse_hold(a, &opt.hold, &err) < 0)
-		return cli_bad_usage("run", &err);
 	r = run_session(&res, &opt, &err);
 	if (err.code)
 		log_error("%s", err_text(&err));
@@ -691,9 +784,10 @@ int cmd_run(int argc, char **argv)
 		return cli_bad_usage("run", &err);
 	}
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
-	    parse_sign(a.sign, &sign, &err) < 0 || parse_pressure(&a, &pressure, &err) < 0 ||
-	    parse_full(a.when_full, &when_full, &err) < 0 || check_watch(&a.watch, &err) < 0 ||
-	    join_watch_env(&env_values, &a.watch_env, &err) < 0)
+	    parse_sign(a.sign, &sign, &err) < 0 ||
+	    parse_pressure(a.on_pressure, &pressure, &err) < 0 || check_rings(&a, &err) < 0 ||
+	    parse_full(a.when_full, &when_full, &err) < 0 || check_watches(&a.watch, &err) < 0 ||
+	    join_watch_env(&env_values, &a.watch_env) < 0)
 		return cli_bad_usage("run", &err);
 	if (a.witness && make_witness(&sinks, a.witness, &sign, &err) < 0)
 		return cli_bad_usage("run", &err);

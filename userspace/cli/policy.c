@@ -73,17 +73,35 @@ static int unknown_key(const struct flat_file *file, const struct flat_entry *e,
 		       e->key);
 }
 
-int policy_apply(const struct flat_file *file, const struct option_def *defs, void *target,
-		 struct err *err)
+/* A rule file lies with the policy that names it: relative to that, wherever warder is started. Places in the
+ * sandbox's mounts are about the caller's files, and stay relative to where it is. */
+static const char *rules_path(struct flat_file *file, const char *path)
+{
+	const char *slash = strrchr(file->path, '/');
+
+	if (path[0] == '/' || !slash)
+		return path;
+	return arena_printf(&file->arena, "%.*s%s", (int)(slash - file->path + 1), file->path, path)
+		.p;
+}
+
+int policy_apply(struct flat_file *file, const struct option_def *defs, void *target,
+		 policy_check_fn check, struct err *err)
 {
 	for (size_t i = 0; i < file->n; i++) {
 		const struct flat_entry *e = &file->v[i];
-		const char *option = option_of(e->key);
+		const char *option = option_of(e->key), *value = e->value;
 		int r;
 
 		if (!option)
 			return unknown_key(file, e, err);
-		r = options_set(defs, target, option, e->value, err);
+		if (!strcmp(option, "rules"))
+			value = rules_path(file, value);
+		if (!value)
+			return -ENOMEM;
+		r = options_set(defs, target, option, value, err);
+		if (r == 0)
+			r = check(option, value, err);
 		if (r < 0)
 			return err_wrap(err, r, "%s:%d:%d: %s", file->path, e->line, e->col,
 					e->key);

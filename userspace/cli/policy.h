@@ -7,8 +7,12 @@
 #include "userspace/base/option.h"
 #include "userspace/config/flat.h"
 
-/* Values keep pointing into `file`. Errors: "path:line:col: message". */
-int policy_apply(const struct flat_file *file, const struct option_def *defs, void *target,
-		 struct err *err);
+/* Can this be meant? Asked of each value, so that the error names its place. */
+typedef int (*policy_check_fn)(const char *option, const char *value, struct err *err);
+
+/* Values keep pointing into `file`. Rule files are relative to the policy's folder. Errors:
+ * "path:line:col: message". */
+int policy_apply(struct flat_file *file, const struct option_def *defs, void *target,
+		 policy_check_fn check, struct err *err);
 
 #endif

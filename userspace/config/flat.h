@@ -24,7 +24,7 @@ struct flat_file {
 	struct arena arena;
 	struct flat_entry *v;
 	size_t n;
-	char path[256];
+	char path[4096];
 };
 
 /* -errno with "path:line:col: message" in err. Duplicate keys are errors. */

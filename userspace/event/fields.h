@@ -285,7 +285,7 @@ enum field_type {
 	X(ACTION_RESULT, "action.result", FT_STR, FAM_RULE, "done, partial or failed, with why")   \
 	X(ACTION_LATENCY, "action.latency_ns", FT_U64, FAM_RULE,                                   \
 	  "from the event to the action done")                                                     \
-	X(ACTION_BY, "action.by", FT_STR, FAM_RULE, "kernel, agent or operator")                   \
+	X(ACTION_BY, "action.by", FT_STR, FAM_RULE, "kernel, agent, operator or timeout")          \
 	X(ACTION_ID, "action.id", FT_STR, FAM_RULE, "hold: what warder approve and deny take")      \
 	X(ACTION_WHO, "action.who", FT_STR, FAM_RULE, "operator: user, login user and process")     \
 	X(GAP_KIND, "gap.kind", FT_STR, FAM_AGENT, "event kind that was lost; any = unknown")      \

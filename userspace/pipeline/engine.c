@@ -491,6 +491,7 @@ static void fill_result(struct engine *e, const struct outcome *o, struct engine
 	ret->actions = stats.actions;
 	ret->gaps = stats.gaps;
 	ret->limits = stats.limits;
+	ret->expired = stats.expired;
 }
 
 static int seal(struct engine *e, uint64_t gaps)

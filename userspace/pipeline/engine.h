@@ -60,7 +60,9 @@ struct engine_result {
 	char action[16];
 	uint64_t events, alerts, actions, gaps;
 	uint64_t kill_latency_ns; /* as in session_stats */
-	uint32_t limits; /* bit n: enum wire_limit n was hit */
+	uint32_t limits;	  /* bit n: enum wire_limit n was hit */
+	uint32_t
+		expired; /* killed because nobody came in time to what a rule or operator stopped */
 	uint32_t sinks, sinks_behind;
 	uint64_t dead_letters; /* records that a sink refused for good */
 	char sink_text[256];   /* what the first sink that is behind says */

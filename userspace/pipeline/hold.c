@@ -15,10 +15,9 @@ static uint64_t deadline(uint64_t timeout_ns)
 	return timeout_ns ? clock_ns(CLOCK_MONOTONIC) + timeout_ns : UINT64_MAX;
 }
 
-uint32_t hold_add(struct holds *h, const struct rule_info *rule, const struct event *ev,
-		  int wait_ms, const struct action_target *t, struct action_report *ret)
+uint32_t hold_add(struct holds *h, const struct rule_info *rule, int wait_ms,
+		  const struct action_target *t, struct action_report *ret)
 {
-	struct str id = event_str(ev, F_ID);
 	struct hold *new;
 
 	for (size_t i = 0; i < h->n; i++)
@@ -34,9 +33,19 @@ uint32_t hold_add(struct holds *h, const struct rule_info *rule, const struct ev
 		.deadline_ns = deadline(h->policy.timeout_ns),
 	};
 	snprintf(new->rule, sizeof(new->rule), "%s", rule->name);
-	snprintf(new->trigger, sizeof(new->trigger), "%.*s", (int)id.n, id.p ? id.p : "");
 	h->changed = true;
 	return new->id;
+}
+
+void hold_set_trigger(struct holds *h, uint32_t id, struct str event_id)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		if (h->v[i].id != id)
+			continue;
+		snprintf(h->v[i].trigger, sizeof(h->v[i].trigger), "%.*s", (int)event_id.n,
+			 event_id.n ? event_id.p : "");
+		h->changed = true;
+	}
 }
 
 bool hold_freeze(struct holds *h, const char *rule, int wait_ms, const struct action_target *t,
@@ -63,6 +72,21 @@ int hold_take(struct holds *h, uint32_t id, struct hold *ret)
 		return 0;
 	}
 	return -ENOENT;
+}
+
+void hold_note_answer(struct holds *h, uint32_t id, bool approved, const char *who)
+{
+	struct hold_answer *a = &h->answered[id % HOLD_QUESTIONS_MAX];
+
+	*a = (struct hold_answer){ .id = id, .approved = approved };
+	snprintf(a->who, sizeof(a->who), "%s", who ? who : "");
+}
+
+const struct hold_answer *hold_answered(const struct holds *h, uint32_t id)
+{
+	const struct hold_answer *a = &h->answered[id % HOLD_QUESTIONS_MAX];
+
+	return id && a->id == id ? a : NULL;
 }
 
 bool hold_expired(const struct holds *h, uint64_t now, uint32_t *ret_id)

@@ -24,11 +24,19 @@ struct hold {
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; UINT64_MAX = none */
 };
 
+/* A question that is no longer open, for who answers it a second time. */
+struct hold_answer {
+	uint32_t id;
+	bool approved;
+	char who[96]; /* "" = nobody in time */
+};
+
 struct holds {
 	struct hold_policy policy;
 	struct hold v[HOLD_QUESTIONS_MAX];
 	size_t n;
 	uint32_t last_id;
+	struct hold_answer answered[HOLD_QUESTIONS_MAX]; /* the last ones; by id modulo */
 	bool frozen;	       /* by a rule or an operator, besides the questions */
 	char freeze_rule[128]; /* "" = operator */
 	uint64_t freeze_deadline_ns;
@@ -37,13 +45,18 @@ struct holds {
 
 /* Stop the sandbox and ask. 0: the same rule's question is open already, or too many are (it stays
  * stopped for them). */
-uint32_t hold_add(struct holds *h, const struct rule_info *rule, const struct event *ev,
-		  int wait_ms, const struct action_target *t, struct action_report *ret);
+uint32_t hold_add(struct holds *h, const struct rule_info *rule, int wait_ms,
+		  const struct action_target *t, struct action_report *ret);
 /* Stop it until somebody comes, or the time is over. False: it is already. */
 bool hold_freeze(struct holds *h, const char *rule, int wait_ms, const struct action_target *t,
 		 struct action_report *ret);
+/* The event that question `id` is about got its own id: when it was asked it had none. */
+void hold_set_trigger(struct holds *h, uint32_t id, struct str event_id);
 /* Take a question away. -ENOENT. */
 int hold_take(struct holds *h, uint32_t id, struct hold *ret);
+/* Who took it; NULL: none of the last ones. */
+const struct hold_answer *hold_answered(const struct holds *h, uint32_t id);
+void hold_note_answer(struct holds *h, uint32_t id, bool approved, const char *who);
 /* The next question whose time is over. */
 bool hold_expired(const struct holds *h, uint64_t now, uint32_t *ret_id);
 bool hold_freeze_expired(const struct holds *h, uint64_t now);

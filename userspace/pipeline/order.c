@@ -32,7 +32,7 @@ static void tell(struct session *s, const struct order *o, const struct hold *h,
 		 const struct action_report *report, struct arena *arena, struct buf *json)
 {
 	struct event *ev = arena_alloc(arena, sizeof(*ev));
-	const char *how = o->who ? "" : "timeout: ";
+	const char *how = o->who ? "" : h ? "timeout: by default " : "timeout: ";
 
 	if (!ev) {
 		session_lose(s, 1, report->done_ns, report->done_ns);
@@ -42,7 +42,7 @@ static void tell(struct session *s, const struct order *o, const struct hold *h,
 	session_fill(s, ev, report->done_ns);
 	event_set_strz(ev, F_ACTION_TYPE, h ? "hold" : verbs[o->what]);
 	event_set_strz(ev, F_ACTION_SCOPE, "sandbox");
-	event_set_strz(ev, F_ACTION_BY, o->who ? "operator" : "agent");
+	event_set_strz(ev, F_ACTION_BY, o->who ? "operator" : "timeout");
 	if (o->who)
 		event_set_str(ev, F_ACTION_WHO, arena_strndup(arena, o->who, strlen(o->who)));
 	if (o->rule_set)
@@ -64,15 +64,31 @@ static void tell(struct session *s, const struct order *o, const struct hold *h,
 	session_commit(s);
 }
 
-static void kill_for(struct session *s, const char *rule, struct action_report *report)
+static void kill_for(struct session *s, const struct order *o, const char *rule,
+		     struct action_report *report)
 {
 	action_kill_sandbox(&s->target, WAIT_MS, report);
-	s->stats.verdict = *rule ? SESSION_KILLED_BY_RULE : SESSION_KILLED_BY_OPERATOR;
+	s->stats.verdict = *rule    ? SESSION_KILLED_BY_RULE
+			   : o->who ? SESSION_KILLED_BY_OPERATOR
+				    : SESSION_KILLED_FROZEN;
+	s->stats.expired = !o->who;
 	snprintf(s->stats.rule, sizeof(s->stats.rule), "%s", rule);
 	snprintf(s->stats.action, sizeof(s->stats.action), "kill");
 	s->holds.n = 0;
 	s->holds.frozen = false;
 	s->holds.changed = true;
+}
+
+/* Of two who answer at once, one is late: he has to know what the answer was. */
+static void say_answered(const struct session *s, const struct order *o)
+{
+	const struct hold_answer *a = hold_answered(&s->holds, o->id);
+
+	if (!a)
+		say(o, "no such question is open");
+	else
+		say(o, "it was answered already: %s by %s", a->approved ? "approved" : "denied",
+		    *a->who ? a->who : "default, nobody answered in time");
 }
 
 static int answer(struct session *s, const struct order *o, struct arena *arena, struct buf *json)
@@ -81,13 +97,14 @@ static int answer(struct session *s, const struct order *o, struct arena *arena,
 	struct hold h;
 
 	if (hold_take(&s->holds, o->id, &h) < 0) {
-		say(o, "no such question is open");
+		say_answered(s, o);
 		return -ENOENT;
 	}
+	hold_note_answer(&s->holds, h.id, o->what == ORDER_APPROVE, o->who);
 	if (o->what == ORDER_APPROVE)
 		hold_release(&s->holds, WAIT_MS, &s->target, &report);
 	else
-		kill_for(s, h.rule, &report);
+		kill_for(s, o, h.rule, &report);
 	tell(s, o, &h, &report, arena, json);
 	say(o, "%s: %s (rule '%s'): %s", verbs[o->what],
 	    o->what == ORDER_APPROVE ? "the sandbox goes on" : "the sandbox is killed", h.rule,
@@ -118,7 +135,7 @@ static int act(struct session *s, const struct order *o, struct arena *arena, st
 		break;
 	default: /* a freeze that nobody came to: for the rule that asked for it, if one did */
 		snprintf(rule, sizeof(rule), "%s", o->who ? "" : s->holds.freeze_rule);
-		kill_for(s, rule, &report);
+		kill_for(s, o, rule, &report);
 		break;
 	}
 	tell(s, o, NULL, &report, arena, json);
@@ -129,7 +146,10 @@ static int act(struct session *s, const struct order *o, struct arena *arena, st
 int order_carry_out(struct session *s, const struct order *o, struct arena *arena, struct buf *json)
 {
 	if (s->stats.verdict != SESSION_UNDECIDED) {
-		say(o, "it was killed already");
+		if (o->what <= ORDER_DENY && hold_answered(&s->holds, o->id))
+			say_answered(s, o);
+		else
+			say(o, "it was killed already");
 		return -ESRCH;
 	}
 	if (o->what == ORDER_APPROVE || o->what == ORDER_DENY)

@@ -19,6 +19,8 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 		return (struct outcome){ "rule", CODE_KILLED };
 	if (verdict == SESSION_KILLED_BY_OPERATOR)
 		return (struct outcome){ "operator", CODE_KILLED };
+	if (verdict == SESSION_KILLED_FROZEN)
+		return (struct outcome){ "freeze_timeout", CODE_KILLED };
 	if (verdict == SESSION_KILLED_FOR_EVENTS)
 		return (struct outcome){ "event_limit", CODE_KILLED };
 	if (verdict == SESSION_KILLED_FOR_RECORD)
@@ -38,9 +40,9 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 
 const char *outcome_reason(const char *text)
 {
-	static const char *const reasons[] = { "rule",	      "timeout",  "oom",
-					       "signal",      "exit",	  "output_limit",
-					       "event_limit", "operator", "record" };
+	static const char *const reasons[] = { "rule",	 "timeout",	  "oom",	 "signal",
+					       "exit",	 "output_limit",  "event_limit", "operator",
+					       "record", "freeze_timeout" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (!strcmp(text, reasons[i]))

@@ -51,6 +51,7 @@ enum session_verdict {
 	SESSION_KILLED_BY_RULE,
 	SESSION_OOM,
 	SESSION_KILLED_BY_OPERATOR,
+	SESSION_KILLED_FROZEN,	   /* by an operator's freeze whose time ran out */
 	SESSION_KILLED_FOR_RECORD, /* it could not be written, and the policy is to kill */
 	SESSION_KILLED_FOR_EVENTS, /* more than the rings could take, and the policy is to kill */
 };
@@ -60,10 +61,12 @@ struct session_stats {
 	uint64_t by_kind[64]; /* index = position in event_kinds[] */
 	uint32_t limits;      /* bit n: enum wire_limit n was hit */
 	enum session_verdict verdict;
-	char rule[128];	   /* that killed it */
-	char action[16];   /* "kill" */
-	uint64_t kill_latency_ns; /* from the act to the sandbox seen empty; 0 = not killed by a rule */
-	int journal_error; /* last errno from the journal, 0 = none */
+	char rule[128];	 /* that killed it */
+	char action[16]; /* "kill" */
+	bool expired;	 /* killed because nobody came in time to a stopped sandbox */
+	uint64_t
+		kill_latency_ns; /* from the act to the sandbox seen empty; 0 = not killed by a rule */
+	int journal_error;	 /* last errno from the journal, 0 = none */
 };
 
 /* `rules` is borrowed and compiled; NULL = none. */

@@ -111,11 +111,11 @@ static void kill_process(struct session *s, const struct event *ev, struct verdi
 				    &v->report);
 }
 
-static void stop_sandbox(struct session *s, const struct event *ev, struct verdict *v)
+static void stop_sandbox(struct session *s, struct verdict *v)
 {
 	v->act = v->rule->action;
 	if (v->act == RULE_ACT_HOLD) {
-		v->hold_id = hold_add(&s->holds, v->rule, ev, KILL_WAIT_MS, &s->target, &v->report);
+		v->hold_id = hold_add(&s->holds, v->rule, KILL_WAIT_MS, &s->target, &v->report);
 		v->acted = v->hold_id != 0; /* one question about a rule at a time */
 		return;
 	}
@@ -146,7 +146,7 @@ void verdict_act(struct session *s, const struct event *ev, const struct rule_ma
 	else if (best == 2)
 		kill_process(s, ev, ret);
 	else
-		stop_sandbox(s, ev, ret);
+		stop_sandbox(s, ret);
 	if (!ret->acted)
 		return;
 	snprintf(s->stats.rule, sizeof(s->stats.rule), "%s", ret->rule ? ret->rule->name : "");
@@ -291,6 +291,8 @@ void verdict_emit(struct session *s, const struct event *ev, const struct rule_m
 		emit_alert(s, ev, m->v[i], held, ruleset_hash, json);
 		s->alerted = true;
 	}
+	if (v->hold_id)
+		hold_set_trigger(&s->holds, v->hold_id, event_str(ev, F_ID));
 	if (v->acted)
 		emit_action(s, ev, v, ruleset_hash, json);
 	/* A decision is on disk before anything else happens; alerts are by the end of the turn, one

@@ -22,15 +22,9 @@ static uint32_t ask(struct holds *h, const char *rule)
 {
 	const struct rule_info r = { .name = rule };
 	struct action_report report;
-	struct arena arena;
-	struct event ev;
-	uint32_t id;
+	uint32_t id = hold_add(h, &r, 0, &nobody, &report);
 
-	arena_init(&arena, 4096);
-	event_init(&ev, WIRE_EXEC, &arena);
-	event_set_strz(&ev, F_ID, SESSION ":7");
-	id = hold_add(h, &r, &ev, 0, &nobody, &report);
-	arena_done(&arena);
+	hold_set_trigger(h, id, STR(SESSION ":7"));
 	return id;
 }
 
@@ -46,10 +40,17 @@ static void one_question_a_rule(void **state)
 	assert_int_equal(ask(&h, "a"), 0);
 	assert_int_equal(ask(&h, "b"), 2);
 	assert_true(hold_is_stopped(&h));
+	assert_null(hold_answered(&h, 1));
 	assert_int_equal(hold_take(&h, 3, &got), -ENOENT);
 	assert_int_equal(hold_take(&h, 1, &got), 0);
 	assert_string_equal(got.rule, "a");
 	assert_string_equal(got.trigger, SESSION ":7");
+	hold_note_answer(&h, 1, true, "uid 0");
+	assert_true(hold_answered(&h, 1)->approved);
+	assert_string_equal(hold_answered(&h, 1)->who, "uid 0");
+	assert_null(hold_answered(&h, 0));
+	hold_note_answer(&h, 1 + HOLD_QUESTIONS_MAX, false, NULL); /* the last ones only */
+	assert_null(hold_answered(&h, 1));
 	hold_release(&h, 0, &nobody, &report);
 	assert_string_equal(report.text, "partial: another question is open");
 	assert_int_equal(hold_take(&h, 1, &got), -ENOENT);
