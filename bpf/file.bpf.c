@@ -71,15 +71,35 @@ static __always_inline void escape_file(struct scratch *s, struct task_state *st
 	emit_scratch(s, WIRE_RING_URGENT);
 }
 
+/* Of what is opened again and again the table itself, some cache misses away, is not asked each time. What is
+ * still in here was among the last made: 16,384 newer ones, after which `made` may forget it, pass over
+ * each slot many times. */
+#define MADE_LATELY 1024
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MADE_LATELY);
+	__type(key, __u32);
+	__type(value, struct made_key);
+} made_lately SEC(".maps");
+
 static __always_inline void remember_made(struct task_state *st, const struct wire_file *r)
 {
 	struct made_key key = { .ino = r->ino, .dev = r->dev, .sandbox = st->sandbox };
+	__u32 slot = (key.ino ^ key.dev ^ key.sandbox * 37) % MADE_LATELY;
+	struct made_key *lately = bpf_map_lookup_elem(&made_lately, &slot);
 	__u8 one = 1;
 
-	if (bpf_map_lookup_elem(&made, &key)) /* an update takes a new element even then */
+	if (lately && lately->ino == key.ino && lately->dev == key.dev &&
+	    lately->sandbox == key.sandbox)
 		return;
-	if (bpf_map_update_elem(&made, &key, &one, BPF_ANY))
+	/* an update takes a new element even for a key that is there */
+	if (!bpf_map_lookup_elem(&made, &key) && bpf_map_update_elem(&made, &key, &one, BPF_ANY)) {
 		count_fail(FAIL_STASH);
+		return;
+	}
+	if (lately)
+		*lately = key;
 }
 
 /* For an act that is done: only a kill is left. By the object where there is one, else by the name. */
@@ -126,7 +146,7 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 	r->op = s->open.listed;
 	if (f) {
 		/* Somebody else can have put another file there since. */
-		if (BPF_CORE_READ(bpf_get_current_task_btf(), files, count.counter) > 1)
+		if (task_plain(bpf_get_current_task_btf())->files->count.counter > 1)
 			r->h.flags |= WIRE_F_TOCTOU;
 		file_ids(r, f);
 		r->path = rec_file_path(s, f);
@@ -163,8 +183,8 @@ GLOBAL int is_told_open(struct scratch *s)
 	if (f) {
 		s->open.writes = READ(f, f_mode) & FMODE_WRITE || s->open.how & (O_CREAT | O_TRUNC);
 		s->open.steers = file_escape((__u64)f, s->open.writes);
-		d = (__u64)BPF_CORE_READ(f, f_path.dentry);
-		m = (__u64)BPF_CORE_READ(f, f_path.mnt);
+		d = LOAD_PTR(f, f_path.dentry);
+		m = LOAD_PTR(f, f_path.mnt);
 		if (watchlist_mode)
 			s->open.listed = watchlist_file(s, d, m);
 		return s->open.writes || s->open.steers || s->open.listed ||
@@ -315,21 +335,18 @@ SYSCALL_END(sys_file)
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);
 	struct sysctx c = call_of(regs, t);
-	__u64 tid = bpf_get_current_pid_tgid();
 	const struct call *call;
 	struct scratch *s;
 
 	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
 	if (!is_told(ret)) {
-		if (names_mode) /* noted in vain: not to be taken for the next call's */
-			bpf_map_delete_elem(&named, &tid);
+		named_drop();
 		return 0;
 	}
 	s = scratch_get();
 	if (!s) {
-		if (names_mode)
-			bpf_map_delete_elem(&named, &tid);
+		named_drop();
 		no_scratch(st, calls[c.nr & (CALLS_MAX - 1)].what);
 		return 0;
 	}

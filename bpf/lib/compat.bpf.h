@@ -33,13 +33,28 @@ static __always_inline struct task_struct *task_plain(struct task_struct *t)
 			     __VA_ARGS__)                                            \
 		  : BPF_CORE_READ(src, __VA_ARGS__))
 
-/* 6.3 (f122a08b197d) turned kernel_cap_t from two u32 into one u64: the same eight bytes. */
-static __always_inline __u64 cap_bits(const void *cap)
+/* Eight bytes of kernel memory as a number, pointers too: BPF_CORE_READ's 10 ns are a load where there is a cast.
+ * timespec64 because it begins with a plain 64-bit number. */
+static __always_inline __u64 load_u64(const void *p)
 {
 	__u64 v = 0;
 
-	bpf_probe_read_kernel(&v, sizeof(v), cap);
+	if (has_cast)
+		return ((struct timespec64 *)bpf_rdonly_cast(
+				p, bpf_core_type_id_kernel(struct timespec64)))
+			->tv_sec;
+	bpf_probe_read_kernel(&v, sizeof(v), p);
 	return v;
+}
+
+/* A pointer in `src` as a number, which goes to functions. */
+#define LOAD_PTR(src, field) \
+	load_u64((const char *)(src) + bpf_core_field_offset(typeof(*(src)), field))
+
+/* 6.3 (f122a08b197d) turned kernel_cap_t from two u32 into one u64: the same eight bytes. */
+static __always_inline __u64 cap_bits(const void *cap)
+{
+	return load_u64(cap);
 }
 
 /* Parent in the hierarchy; NULL at the root. `self` is the cgroup's own css, so it leads back. The

@@ -92,15 +92,27 @@ GLOBAL int named_note(struct scratch *arg, __u32 kind, __u32 nr, __u64 text)
 	return 0;
 }
 
+/* Noted in vain: not to be taken for the next call's. */
+static __always_inline void named_drop(void)
+{
+	__u64 tid;
+
+	if (!names_mode)
+		return;
+	tid = bpf_get_current_pid_tgid();
+	bpf_map_delete_elem(&named, &tid);
+}
+
 /* What was noted in this call, to s->named; false: nothing. */
 static __always_inline bool named_take(struct scratch *s, __u32 kind, __u32 nr)
 {
-	__u64 tid = bpf_get_current_pid_tgid();
 	struct named *n;
+	__u64 tid;
 	bool good;
 
 	if (!names_mode)
 		return false;
+	tid = bpf_get_current_pid_tgid();
 	n = bpf_map_lookup_elem(&named, &tid);
 	if (!n)
 		return false;

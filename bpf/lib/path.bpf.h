@@ -14,6 +14,28 @@ struct path_ctx {
 	struct scratch *s;
 };
 
+#define NAME_WORDS 4
+
+/* The `len` bytes of a name to where s->path ends at `end`. Short ones by words from the name's end on: what
+ * is copied in front of it is overwritten by what comes next, or lies before where the path begins. */
+static __always_inline long put_name(struct scratch *s, __u32 end, __u32 len, __u64 name)
+{
+	__u32 pos = end - len;
+	int i;
+
+	if (!has_cast || len > 8 * NAME_WORDS || end < 8 * NAME_WORDS)
+		return bpf_probe_read_kernel(s->path + (pos & (WIRE_PATH_MAX - 1)), len & 255,
+					     (void *)name);
+#pragma unroll
+	for (i = 1; i <= NAME_WORDS; i++) {
+		*(__u64 *)(s->path + ((end - 8 * i) & (WIRE_PATH_MAX - 1))) =
+			load_u64((void *)(name + len - 8 * i));
+		if (len <= 8 * i)
+			break;
+	}
+	return 0;
+}
+
 /* One step up. The state lives in the map value: as unknown scalars it keeps the verifier short. Helper
  * calls are what it costs: two a component, one more where a mount is left. */
 static long path_step(__u32 i, struct path_ctx *x)
@@ -47,8 +69,7 @@ static long path_step(__u32 i, struct path_ctx *x)
 		return 1;
 	}
 	pos -= len;
-	if (bpf_probe_read_kernel(s->path + (pos & (WIRE_PATH_MAX - 1)), len & 255,
-				  (void *)s->w.dentry.name))
+	if (put_name(s, pos + len, len, s->w.dentry.name))
 		goto fault;
 	if (s->w.dentry.parent == s->w.d) { /* memfd, pipe, socket: a bare name */
 		s->w.flags |= WIRE_F_PSEUDO;
@@ -129,18 +150,17 @@ static __always_inline struct wire_str rec_path(struct scratch *s, const struct 
 
 static __always_inline struct wire_str rec_file_path(struct scratch *s, struct file *f)
 {
-	return rec_path(s, BPF_CORE_READ(f, f_path.dentry), BPF_CORE_READ(f, f_path.mnt));
+	return unpack(rec_path_packed(s, LOAD_PTR(f, f_path.dentry), LOAD_PTR(f, f_path.mnt)));
 }
 
 /* The open file behind a descriptor of the current task, or NULL. */
 static __always_inline struct file *fd_file(struct task_struct *t, __u32 fd)
 {
 	struct fdtable *fdt = task_plain(t)->files->fdt;
-	struct file *f = NULL;
 
-	if (fd < fdt->max_fds)
-		bpf_probe_read_kernel(&f, sizeof(f), fdt->fd + fd);
-	return f;
+	if (fd >= fdt->max_fds)
+		return NULL;
+	return (struct file *)load_u64(fdt->fd + fd);
 }
 
 /* A pointer that was loaded directly, as an argument for a global function: by way of a map value the
@@ -168,8 +188,8 @@ GLOBAL int walk_base(struct scratch *s, int dirfd)
 		f = fd_file(bpf_get_current_task_btf(), dirfd);
 		if (!f)
 			return 0;
-		s->args[6] = (__u64)BPF_CORE_READ(f, f_path.dentry);
-		s->args[7] = (__u64)BPF_CORE_READ(f, f_path.mnt);
+		s->args[6] = LOAD_PTR(f, f_path.dentry);
+		s->args[7] = LOAD_PTR(f, f_path.mnt);
 	}
 	path_walk(s, s->args[6], s->args[7]);
 	return 1;
@@ -189,8 +209,7 @@ GLOBAL int rec_base_packed(struct scratch *s, int dirfd)
 	f = fd_file(bpf_get_current_task_btf(), dirfd);
 	if (!f)
 		return 0;
-	return rec_path_packed(s, (__u64)BPF_CORE_READ(f, f_path.dentry),
-			       (__u64)BPF_CORE_READ(f, f_path.mnt));
+	return rec_path_packed(s, LOAD_PTR(f, f_path.dentry), LOAD_PTR(f, f_path.mnt));
 }
 
 static __always_inline bool is_relative(struct scratch *s, struct wire_str path)

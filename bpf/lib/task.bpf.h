@@ -121,7 +121,12 @@ static __always_inline void header_of(struct wire_hdr *h, struct task_struct *t,
 	h->nspid = st->nspid;
 	h->nr = WIRE_NR_NONE;
 	h->vantage = WIRE_V_KERNEL;
-	bpf_probe_read_kernel(h->comm, sizeof(h->comm), &t->comm);
+	if (has_cast) {
+		((__u64 *)h->comm)[0] = LOAD_PTR(t, comm);
+		((__u64 *)h->comm)[1] = LOAD_PTR(t, comm[8]);
+	} else {
+		bpf_probe_read_kernel(h->comm, sizeof(h->comm), &t->comm);
+	}
 }
 
 /* The same for the current task. */

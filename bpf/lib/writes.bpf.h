@@ -14,6 +14,9 @@
 #define WRITE_TELL_NS 1000000000ull
 #define WRITE_SWEEP   65536   /* descriptors looked at when many are closed at once */
 #define WRITE_URING   0x10000 /* in `nr`: by io_uring */
+#define WRITE_KEPT    16      /* descriptors below are used again and again: their place is kept */
+#define WRITE_FREE    0	      /* a place that is kept */
+#define WRITE_TELLING 1
 
 struct write_key {
 	__u32 tgid;
@@ -21,7 +24,7 @@ struct write_key {
 };
 
 struct write_state {
-	__u64 file; /* struct file *: another one there now = closed */
+	__u64 file; /* struct file *: another one there now = closed; or WRITE_FREE, WRITE_TELLING */
 	__u64 id;
 	__u64 bytes;
 	__u64 first_ts; /* CLOCK_BOOTTIME; 0 = not written yet */
@@ -95,13 +98,20 @@ GLOBAL int write_tell(struct scratch *s, struct task_state *st, struct write_sta
 #define WRITE_TELL(s, st, w, file, fd, nr) \
 	write_tell(s, st, w, file, (__u64)(nr) << 32 | (__u32)(fd))
 
-/* The descriptor is closed. */
+/* The descriptor is closed. Of two that find out at once only one tells; nobody takes the place meanwhile. */
 static __always_inline void write_end(struct scratch *s, struct task_state *st,
-				      const struct write_key *key, struct write_state *w)
+				      const struct write_key *key, struct write_state *w, bool ends)
 {
-	if (w->count)
-		WRITE_TELL(s, st, w, 0, key->fd, WIRE_NR_NONE);
-	bpf_map_delete_elem(&writes, key);
+	__u64 file = w->file;
+
+	if (file > WRITE_TELLING &&
+	    __sync_val_compare_and_swap(&w->file, file, WRITE_TELLING) == file) {
+		if (w->count)
+			WRITE_TELL(s, st, w, 0, key->fd, WIRE_NR_NONE);
+		__sync_val_compare_and_swap(&w->file, WRITE_TELLING, WRITE_FREE);
+	}
+	if (ends || key->fd >= WRITE_KEPT)
+		bpf_map_delete_elem(&writes, key);
 }
 
 static __always_inline bool write_fill(struct write_state *w, struct file *f)
@@ -120,10 +130,24 @@ static __always_inline bool write_fill(struct write_state *w, struct file *f)
 	return true;
 }
 
+/* w: what is under the key now, or NULL. */
 static __always_inline bool write_keep(struct task_struct *t, struct task_state *st,
-				       const struct write_key *key, const struct write_state *w)
+				       const struct write_key *key, const struct write_state *fresh,
+				       struct write_state *w)
 {
-	if (bpf_map_update_elem(&writes, key, w, BPF_ANY)) {
+	if (w && key->fd < WRITE_KEPT && w->file == WRITE_FREE) {
+		w->id = fresh->id;
+		w->bytes = fresh->bytes;
+		w->first_ts = fresh->first_ts;
+		w->ino = fresh->ino;
+		w->dev = fresh->dev;
+		w->mode = fresh->mode;
+		w->count = fresh->count;
+		w->told = fresh->told;
+		*(volatile __u64 *)&w->file = fresh->file;
+		return true;
+	}
+	if (bpf_map_update_elem(&writes, key, fresh, BPF_ANY)) {
 		count_fail(FAIL_STASH);
 		count_drop(st->sandbox, WIRE_FILE_WRITE, bpf_ktime_get_boot_ns());
 		return false;
@@ -137,7 +161,7 @@ GLOBAL int write_open(struct scratch *s, struct task_state *st, __u64 file, __u3
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct write_key key = { .tgid = t->tgid, .fd = fd };
-	struct write_state fresh = {}, *w;
+	struct write_state fresh = {}, *w = NULL;
 
 	if (!s || !st)
 		return 0;
@@ -145,19 +169,19 @@ GLOBAL int write_open(struct scratch *s, struct task_state *st, __u64 file, __u3
 	if (writes_any(t, st)) {
 		w = bpf_map_lookup_elem(&writes, &key);
 		if (w) /* its close was not seen */
-			write_end(s, st, &key, w);
+			write_end(s, st, &key, w, false);
 	}
-	if (write_fill(&fresh, (struct file *)file) && write_keep(t, st, &key, &fresh))
+	if (write_fill(&fresh, (struct file *)file) && write_keep(t, st, &key, &fresh, w))
 		s->open.id = fresh.id;
 	return 0;
 }
 
 /* Not known before: told at once. */
 static __always_inline void write_new(struct task_struct *t, struct task_state *st,
-				      const struct write_key *key, struct file *f, __u64 n,
-				      __u32 nr)
+				      const struct write_key *key, struct write_state *w,
+				      struct file *f, __u64 n, __u32 nr)
 {
-	struct write_state fresh = {}, *w;
+	struct write_state fresh = {};
 	struct scratch *s;
 
 	if (!write_fill(&fresh, f))
@@ -166,7 +190,7 @@ static __always_inline void write_new(struct task_struct *t, struct task_state *
 	fresh.count = 1;
 	fresh.told = 1;
 	fresh.first_ts = bpf_ktime_get_boot_ns();
-	if (!write_keep(t, st, key, &fresh))
+	if (!write_keep(t, st, key, &fresh, w))
 		return;
 	w = bpf_map_lookup_elem(&writes, key);
 	s = scratch_get();
@@ -223,11 +247,11 @@ GLOBAL int written(struct task_state *st, __u32 fd, __u64 n, __u32 nr)
 	if (w) {
 		s = scratch_get();
 		if (s) {
-			write_end(s, st, &key, w);
+			write_end(s, st, &key, w, false);
 			scratch_put(s);
 		}
 	}
-	write_new(t, st, &key, f, n, nr);
+	write_new(t, st, &key, w, f, n, nr);
 	return 0;
 }
 
@@ -248,7 +272,7 @@ GLOBAL int write_closed(struct task_state *st, __u32 fd, int from)
 			no_scratch(st, WIRE_FILE_WRITE);
 			return 0;
 		}
-		write_end(s, st, &key, w);
+		write_end(s, st, &key, w, false);
 		scratch_put(s);
 	}
 	if (from < 0 || !f)
@@ -263,7 +287,7 @@ GLOBAL int write_closed(struct task_state *st, __u32 fd, int from)
 	copy.dev = w->dev;
 	copy.mode = w->mode;
 	key.fd = fd;
-	write_keep(t, st, &key, &copy);
+	write_keep(t, st, &key, &copy, NULL);
 	return 0;
 }
 
@@ -285,7 +309,7 @@ static long sweep_step(__u32 i, struct sweep_ctx *x)
 	w = bpf_map_lookup_elem(&writes, &key);
 	if (!w || (!x->all && w->file == (__u64)fd_file(bpf_get_current_task_btf(), key.fd)))
 		return 0;
-	write_end(x->s, x->st, &key, w);
+	write_end(x->s, x->st, &key, w, x->all);
 	return 0;
 }
 
