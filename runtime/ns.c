@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "runtime/backend.h"
+#include "runtime/egress/egress.h"
 #include "runtime/init/frame.h"
 #include "runtime/netns.h"
 #include "runtime/sandbox_priv.h"
@@ -346,8 +347,24 @@ static void prepare_next(const struct sandbox_plan *p)
 {
 	static int before;
 
-	if (p->net == SANDBOX_NET_NONE && __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
+	if (p->net != SANDBOX_NET_HOST && __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
 		netns_prepare();
+}
+
+/* Before the payload exists: it never sees a network that is half there. */
+static int way_out(struct sandbox *s, struct setup *t, struct err *err)
+{
+	if (!s->plan->egress)
+		return 0;
+	if (!s->egress)
+		return err_set(err, ENOTCONN, "network: nobody is the way out of this sandbox");
+	if (t->netns < 0) { /* one was taken, or none could be made */
+		netns_prepare();
+		t->netns = netns_take();
+	}
+	if (t->netns < 0)
+		return err_set(err, EAGAIN, "network: no namespace could be made");
+	return egress_connect(s->egress, t->netns, err);
 }
 
 static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
@@ -384,8 +401,14 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 	s->control = pair[0];
 	t.control = pair[1];
 	t.peer = pair[0];
-	if (s->plan->net == SANDBOX_NET_NONE)
+	if (s->plan->net != SANDBOX_NET_HOST)
 		t.netns = netns_take();
+	r = way_out(s, &t, err);
+	if (r < 0) {
+		close(pair[1]);
+		setup_close(&t);
+		return -EIO;
+	}
 	for (int i = 0; i < 3; i++)
 		give_pipe(stdio[i], s->host_id);
 	r = clone_setup(s, &t, err);
@@ -439,7 +462,7 @@ static int ns_signal(struct sandbox *s, int sig)
 
 static void ns_prepare(struct sandbox *s)
 {
-	if (s->plan->net == SANDBOX_NET_NONE)
+	if (s->plan->net != SANDBOX_NET_HOST)
 		netns_prepare();
 }
 

@@ -243,6 +243,49 @@ static int check_host(struct sandbox_plan *p, struct err *err)
 	return 0;
 }
 
+/* Lists of names for a network that has none would be read as protection. */
+static int check_net_lists(const struct sandbox_spec *spec, struct err *err)
+{
+	bool out = spec->net == SANDBOX_NET_ALLOW || spec->net == SANDBOX_NET_OPEN;
+
+	if (spec->net_allow_n && spec->net != SANDBOX_NET_ALLOW)
+		return err_set(err, EINVAL,
+			       "network: names are listed, and the mode is not 'allow'");
+	if (!out && (spec->net_services_n || spec->net_limits || spec->net_dns))
+		return err_set(
+			err, EINVAL,
+			"network: services, limits and a resolver are for 'allow' and 'open'");
+	if (spec->net == SANDBOX_NET_ALLOW && !spec->net_allow_n && !spec->net_services_n)
+		return err_set(err, EINVAL, "network: mode 'allow' without a name that is allowed");
+	if (spec->net_allow_n > SANDBOX_NET_MAX || spec->net_services_n > SANDBOX_NET_MAX)
+		return err_set(err, E2BIG, "network: more than %d entries in a list",
+			       SANDBOX_NET_MAX);
+	return 0;
+}
+
+static int plan_net(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
+{
+	int r = check_net_lists(spec, err);
+
+	p->net = spec->net;
+	if (r < 0 || (p->net != SANDBOX_NET_ALLOW && p->net != SANDBOX_NET_OPEN))
+		return r;
+	p->egress = arena_zalloc(&p->mem, sizeof(*p->egress));
+	if (!p->egress)
+		return err_set(err, ENOMEM, "network policy: %m");
+	egress_policy_init(p->egress);
+	p->egress->open = p->net == SANDBOX_NET_OPEN;
+	for (size_t i = 0; r == 0 && i < spec->net_allow_n; i++)
+		r = egress_policy_allow(p->egress, &p->mem, spec->net_allow[i], err);
+	for (size_t i = 0; r == 0 && i < spec->net_services_n; i++)
+		r = egress_policy_service(p->egress, &p->mem, spec->net_services[i], err);
+	if (r == 0 && spec->net_limits)
+		r = egress_policy_limits(p->egress, spec->net_limits, err);
+	if (r == 0 && spec->net_dns)
+		r = egress_policy_dns(p->egress, spec->net_dns, err);
+	return r < 0 ? err_wrap(err, r, "network") : 0;
+}
+
 static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
 {
 	size_t bytes = 0;
@@ -271,9 +314,10 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 		return err_set(err, EINVAL,
 			       "working directory '%s': expected an absolute path without . and ..",
 			       p->cwd);
-	p->net = spec->net;
 	p->limits = spec->limits;
-	r = check_host(p, err);
+	r = plan_net(p, spec, err);
+	if (r == 0)
+		r = check_host(p, err);
 	if (r == 0)
 		r = copy_argv(p, spec, &bytes, err);
 	if (r == 0)
@@ -332,6 +376,11 @@ void sandbox_plan_free(struct sandbox_plan *p)
 		return;
 	arena_done(&p->mem);
 	free(p);
+}
+
+const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p)
+{
+	return p->egress;
 }
 
 const char *sandbox_plan_hash(const struct sandbox_plan *p)

@@ -4,6 +4,7 @@
 #ifndef WARDER_RUNTIME_PLAN_H
 #define WARDER_RUNTIME_PLAN_H
 
+#include "runtime/egress/policy.h"
 #include "runtime/host.h"
 #include "runtime/sandbox.h"
 #include "userspace/base/arena.h"
@@ -68,6 +69,7 @@ struct sandbox_plan {
 	char **env;
 	size_t env_n;
 	enum sandbox_net net;
+	struct egress_policy *egress; /* NULL: no way out is needed */
 	struct sandbox_limits limits;
 	bool userns;
 	bool deny_suid; /* writable host directories: no setuid bits from inside */

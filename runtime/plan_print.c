@@ -13,7 +13,12 @@
 #define PLAN_JSON_MAX ((size_t)PLAN_ARGS_MAX * 6 + (1u << 20)) /* every byte may need \u00xx */
 
 static const char *const where_names[] = { "absent", "cgroup2", "cgroup1" };
-static const char *const net_names[] = { "none", "host" };
+static const char *const net_names[] = {
+	[SANDBOX_NET_NONE] = "none",
+	[SANDBOX_NET_HOST] = "host",
+	[SANDBOX_NET_ALLOW] = "allow",
+	[SANDBOX_NET_OPEN] = "open",
+};
 
 static void member(struct json *j, const char *key, const char *value)
 {
@@ -120,6 +125,8 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 	member(&j, "hostname", p->hostname);
 	limits_json(&j, p);
 	layers_json(&j, p);
+	if (p->egress)
+		egress_policy_json(p->egress, &j);
 	json_key(&j, "root");
 	json_array_begin(&j);
 	for (size_t i = 0; i < p->root_n; i++)
@@ -194,6 +201,28 @@ static void root_text(const struct sandbox_plan *p, FILE *out)
 	}
 }
 
+static void reach_text(const struct egress_policy *e, FILE *out)
+{
+	char text[EGRESS_TEXT_MAX];
+
+	fputs("reach\n", out);
+	if (e->open)
+		fputs("  all but private, local and metadata addresses\n", out);
+	for (size_t i = 0; i < e->rows_n; i++) {
+		const struct egress_row *r = &e->rows[i];
+
+		fprintf(out, "  %s%s:%u ", r->wildcard ? "*." : "", r->name, r->port);
+		if (r->service)
+			fprintf(out, "-> %s\n", egress_addr_text(&r->to, r->to_port, text));
+		else
+			fprintf(out, "(%s)\n", egress_check_names[r->check]);
+	}
+	count_text(out, "connects", e->limits.connections, " at once");
+	count_text(out, "new", e->limits.rate, " a second");
+	count_text(out, "questions", e->limits.dns, " a second");
+	size_text(out, "bytes", e->limits.bytes);
+}
+
 static void plan_text(const struct sandbox_plan *p, FILE *out)
 {
 	const struct sandbox_limits *l = &p->limits;
@@ -216,6 +245,8 @@ static void plan_text(const struct sandbox_plan *p, FILE *out)
 		p->userns ? "own, one id, nested ones forbidden" : "none", "seccomp",
 		seccomp_profile_name(p), "landlock", p->host.landlock_abi, "network",
 		net_names[p->net]);
+	if (p->egress)
+		reach_text(p->egress, out);
 	root_text(p, out);
 	for (size_t i = 0; i < p->degraded_n; i++)
 		fprintf(out, "degraded     %s\n", p->degraded[i]);

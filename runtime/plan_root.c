@@ -178,7 +178,9 @@ static int add_etc(struct sandbox_plan *p, struct err *err)
 			return full(err);
 	name = fmt2(p, p->hostname, "\n");
 	hosts = fmt2(p, "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.0.1\t", name);
-	resolv = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+	/* Ours, where there is one; the time is for what it asks outside. */
+	resolv = p->egress ? "nameserver 127.0.0.1\noptions timeout:5 attempts:2\n"
+			   : "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
 	if (!plan_root_add(p, ROOT_FILE, "/etc/hostname", name) ||
 	    !plan_root_add(p, ROOT_FILE, "/etc/hosts", hosts))
 		return full(err);

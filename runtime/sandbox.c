@@ -28,9 +28,16 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 		return err_set(err, ENOMEM, "sandbox: %m");
 	s->plan = plan;
 	s->control = s->pidfd = -1;
+	for (int i = 0; i < EGRESS_WALLS; i++)
+		s->walls[i] = -1;
 	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &plan->limits, err);
 	if (r < 0)
 		return r;
+	if (plan->egress) {
+		r = egress_wall(s->cgroup.leaf, plan->egress, s->walls, err);
+		if (r < 0)
+			return r;
+	}
 	/* The kernel numbers cgroups in a circle and skips live ones, so this id is nobody else's
 	 * for as long as the leaf exists, and needs no book-keeping. */
 	s->host_id = PLAN_HOST_IDS + (uint32_t)(s->cgroup.id & PLAN_HOST_MASK);
@@ -38,6 +45,11 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 		plan->backend->prepare(s);
 	*ret = take_ptr(s);
 	return 0;
+}
+
+void sandbox_set_egress(struct sandbox *s, struct egress *e)
+{
+	s->egress = e;
 }
 
 int sandbox_cgroup_fd(const struct sandbox *s)
@@ -159,6 +171,9 @@ void sandbox_free(struct sandbox *s)
 	if (s->stage != STAGE_CREATED && s->stage != STAGE_DEAD)
 		s->plan->backend->done(s);
 	cgroup_remove(&s->cgroup);
+	for (int i = 0; i < EGRESS_WALLS; i++)
+		if (s->walls[i] >= 0)
+			close(s->walls[i]);
 	free(s);
 }
 

@@ -14,7 +14,9 @@
 #define SANDBOX_ENV_MAX	   256
 #define SANDBOX_NAME_MAX   63
 
-enum sandbox_net { SANDBOX_NET_NONE, SANDBOX_NET_HOST };
+/* ALLOW: names and ports of a list. OPEN: everything but private addresses. HOST: unsafe. */
+enum sandbox_net { SANDBOX_NET_NONE, SANDBOX_NET_HOST, SANDBOX_NET_ALLOW, SANDBOX_NET_OPEN };
+#define SANDBOX_NET_MAX 64 /* entries of each list */
 
 struct sandbox_bind {
 	const char *source;
@@ -47,6 +49,13 @@ struct sandbox_spec {
 	const char *workspace; /* host directory to use as /workspace; NULL = private tmpfs */
 	const char *cwd;       /* NULL = /workspace */
 	enum sandbox_net net;
+	/* As in runtime/egress/policy.h; the first with ALLOW only, the others with OPEN, too. */
+	const char *net_allow[SANDBOX_NET_MAX];
+	size_t net_allow_n;
+	const char *net_services[SANDBOX_NET_MAX];
+	size_t net_services_n;
+	const char *net_limits; /* NULL = defaults */
+	const char *net_dns;	/* resolver; NULL = the host's */
 	struct sandbox_limits limits;
 };
 
@@ -82,6 +91,14 @@ uint64_t sandbox_cgroup_id(const struct sandbox *s);
 int sandbox_kill_fd(const struct sandbox *s);	/* cgroup.kill, open for writing: "1" kills all */
 int sandbox_freeze_fd(const struct sandbox *s); /* cgroup.freeze */
 int sandbox_events_fd(const struct sandbox *s); /* cgroup.events: POLLPRI on change, "populated" */
+
+/* Networks ALLOW and OPEN: the process that is the way out, which the caller started for this plan's policy and
+ * frees after the sandbox. Without one such a sandbox does not start. */
+struct egress;
+struct egress_policy;
+void sandbox_set_egress(struct sandbox *s, struct egress *e);
+/* NULL: the plan's network needs none. */
+const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p);
 
 /* clone3 into the cgroup, set up, run the payload with these three descriptors. Returns when the
  * payload's exec succeeded or failed: -ENOENT / -EACCES / -ENOEXEC of the command (exit 127 / 126),

@@ -4,6 +4,7 @@
 #define WARDER_RUNTIME_SANDBOX_PRIV_H
 
 #include "runtime/cgroup.h"
+#include "runtime/egress/kernel.h"
 #include "runtime/plan.h"
 #include "runtime/sandbox.h"
 
@@ -17,6 +18,8 @@ struct sandbox {
 	int control;	  /* to init; -1 */
 	int pidfd;	  /* of init; -1 */
 	pid_t pid;
+	struct egress *egress;	/* borrowed; NULL */
+	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */
 	bool exec_failed; /* the command, not the sandbox */
 	bool ended;	  /* the payload's end is known */
 	bool alone;	  /* and nothing else was left, as init says */

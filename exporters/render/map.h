@@ -134,6 +134,8 @@
 	X(NET_DST_PORT, "dst_endpoint.port", V11, TYPE, "destination.port", TYPE, "dpt", "dstPort") \
 	X(NET_DST_NAME, "dst_endpoint.hostname", V11, TYPE, "destination.domain", TYPE, "dhost", "dstName") \
 	X(NET_DST_CID, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
+	X(NET_REASON, NONE, V11, TYPE, "event.reason", TYPE, NONE, NONE)                  \
+	X(NET_ASKED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \
 	X(NET_UNRESOLVED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                 \
 	X(NET_OPAQUE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
 	X(NET_TYPE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \

@@ -200,9 +200,11 @@ class TestCase(unittest.TestCase):
             argv = netns.inside(argv)
         return Session(cmd(*argv, env=kw.pop("env", self.env), **kw), folder)
 
-    def start_session(self, *command, options=(), **kw):
+    def start_session(self, *command, options=(), netns=None, **kw):
         """The same, but still running: (Popen, finish) where finish() returns the Session."""
         folder, argv = self.session_argv(command, options)
+        if netns:
+            argv = netns.inside(argv)
         kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
               "env": self.env, **kw}
         proc = subprocess.Popen(argv, **kw)

@@ -12,6 +12,7 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
+#include "userspace/cli/run_net.h"
 #include "userspace/cli/run_result.h"
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
@@ -30,9 +31,10 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 #define FREEZE_DEFAULT_NS (900 * NSEC_PER_SEC)
 
 struct run_args {
-	const char *backend, *policy, *session_dir, *net, *name, *tenant, *result, *workspace, *cwd;
+	const char *backend, *policy, *session_dir, *name, *tenant, *result, *workspace, *cwd;
 	const char *kafka, *sign, *witness, *env_values;
 	struct option_list rules, ro, rw, env, exports, watch_env, watch;
+	struct net_args network;
 	const char *on_pressure, *when_full;
 	uint64_t urgent_ring, bulk_ring;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
@@ -73,8 +75,20 @@ static const struct option_def OPTIONS[] = {
 	  "pass on this much of stdout and of stderr, count and drop the rest (default: 0, all)" },
 	{ "kill-output", 0, OPT_FLAG, AT(kill_output), NULL,
 	  "end the sandbox at --max-output: reason output_limit, exit 137" },
-	{ "net", 'n', OPT_STR, AT(net), "MODE",
-	  "none (default), or host: UNSAFE, shares the host's network" },
+	{ "net", 'n', OPT_STR, AT(network.mode), "MODE",
+	  "none (default); allow=HOST[:PORT],...: these names only, *.NAME too; open: all but private "
+	  "addresses; host: UNSAFE, shares the host's network" },
+	{ "net-allow", 0, OPT_STRLIST, AT(network.allow), "HOST[:PORT[/CHECK]]",
+	  "a name for --net allow; without a port 443 and 80. CHECK of the first bytes: tls, http, "
+	  "opaque; repeatable" },
+	{ "net-service", 0, OPT_STRLIST, AT(network.services), "NAME[:PORT]=IP:PORT",
+	  "with allow or open: a service that is reached as NAME, private or this host's own too; "
+	  "repeatable" },
+	{ "net-limit", 0, OPT_STR, AT(network.limit), "KEY=N,...",
+	  "with allow or open: connections=64 at once, rate=50 new a second, dns=20 questions a second, "
+	  "idle=600 seconds, bytes=16G in all" },
+	{ "net-dns", 0, OPT_STR, AT(network.dns), "IP[:PORT]",
+	  "with allow or open: resolver to ask (default: the host's)" },
 	{ "ro", 0, OPT_STRLIST, AT(ro), "PATH[:AT]", "show a host path read-only; repeatable" },
 	{ "rw", 0, OPT_STRLIST, AT(rw), "PATH[:AT]", "show a host path writable; repeatable" },
 	{ "workspace", 'w', OPT_STR, AT(workspace), "DIR",
@@ -216,24 +230,6 @@ static void set_env(struct sandbox_spec *spec, const struct option_list *env)
 		spec->env[spec->env_n++] = env->v[i];
 }
 
-static int set_net(struct sandbox_spec *spec, const char *mode, struct err *err)
-{
-	if (!mode || !strcmp(mode, "none"))
-		spec->net = SANDBOX_NET_NONE;
-	else if (!strcmp(mode, "host"))
-		spec->net = SANDBOX_NET_HOST;
-	else
-		return err_set(err, EINVAL, "'%s' is not none or host", mode);
-	return 0;
-}
-
-static int check_net(const char *text, struct err *err)
-{
-	struct sandbox_spec spec;
-
-	return set_net(&spec, text, err);
-}
-
 /* What stands where no option is given. */
 static void args_defaults(struct run_args *a)
 {
@@ -306,7 +302,9 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 	set_env(spec, &a->env);
 	if (r == 0 && a->kill_output && !a->max_output)
 		r = err_set(err, EINVAL, "option '--kill-output' needs '--max-output'");
-	return r < 0 ? r : set_net(spec, a->net, err);
+	if (r == 0)
+		r = net_apply(spec, &a->network, err);
+	return r;
 }
 
 /* ---- what is watched besides ---- */
@@ -626,7 +624,11 @@ static const struct value_check {
 	int (*fn)(const char *value, struct err *err);
 } CHECKS[] = {
 	{ "backend", AT(backend), false, check_backend },
-	{ "net", AT(net), false, check_net },
+	{ "net", AT(network.mode), false, net_check_mode },
+	{ "net-allow", AT(network.allow), true, net_check_allow },
+	{ "net-service", AT(network.services), true, net_check_service },
+	{ "net-limit", AT(network.limit), false, net_check_limit },
+	{ "net-dns", AT(network.dns), false, net_check_dns },
 	{ "ro", AT(ro), true, check_bind },
 	{ "rw", AT(rw), true, check_bind },
 	{ "env", AT(env), true, check_env },

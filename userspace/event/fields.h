@@ -195,6 +195,10 @@ enum field_type {
 	X(NET_DST_PORT, "net.dst.port", FT_U64, FAM_NET | FAM_DNS, "remote port")                  \
 	X(NET_DST_NAME, "net.dst.name", FT_STR, FAM_NET, "name that this sandbox resolved to it")  \
 	X(NET_DST_CID, "net.dst.cid", FT_U64, FAM_NET, "vsock: context id of the remote end")       \
+	X(NET_REASON, "net.reason", FT_STR, FAM_NET,                                               \
+	  "why the way out refused or ended it: name, port, address, sni, host, private, metadata, limit.*") \
+	X(NET_ASKED, "net.asked", FT_STR, FAM_NET,                                                 \
+	  "name in TLS or HTTP where it was another than net.dst.name")                            \
 	X(NET_UNRESOLVED, "net.unresolved", FT_BOOL, FAM_NET,                                      \
 	  "address came from no DNS answer seen")                                                  \
 	X(NET_OPAQUE, "net.opaque", FT_STR, FAM_NET,                                               \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dns.*: the packet's addresses here, the message in dns.c. */
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -32,5 +33,7 @@ void decode_dns(struct decode_ctx *c)
 	m.p = (const uint8_t *)data.p;
 	m.n = data.n;
 	m.total = m.w.total;
+	if (m.w.h.vantage == WIRE_V_RUNTIME) /* an answer of ours: was the name refused? */
+		event_set_strz(c->ev, F_OUTCOME, m.w.h.ret == -EACCES ? "denied" : "success");
 	decode_dns_message(c, &m);
 }

@@ -189,6 +189,22 @@ static void set_unix_path(struct decode_ctx *c, struct wire_str at)
 	event_set_str(c->ev, F_NET_PATH, path);
 }
 
+/* The way out's own word: name, reason and the name that was asked for afterwards. */
+static void set_egress_words(struct decode_ctx *c, struct wire_str at)
+{
+	static const enum field_id fields[] = { F_NET_DST_NAME, F_NET_REASON, F_NET_ASKED };
+	struct str rest = decode_bytes(c, at);
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields) && rest.n; i++) {
+		size_t n = strnlen(rest.p, rest.n);
+
+		if (n)
+			event_set_str(c->ev, fields[i], decode_copy(c, (struct str){ rest.p, n }));
+		n = MIN(n + 1, rest.n);
+		rest = (struct str){ rest.p + n, rest.n - n };
+	}
+}
+
 void decode_net(struct decode_ctx *c)
 {
 	const struct wire_net w = DECODE_FIXED(c, wire_net);
@@ -210,6 +226,8 @@ void decode_net(struct decode_ctx *c)
 		return;
 	}
 	decode_set_endpoints(c, &e);
+	if (w.family != AF_UNIX && ev->hdr.vantage == WIRE_V_RUNTIME)
+		set_egress_words(c, w.path);
 	if (w.family == AF_UNIX)
 		set_unix_path(c, w.path);
 	if (w.family == AF_VSOCK)

@@ -20,6 +20,7 @@
 #include "userspace/base/log.h"
 #include "userspace/pipeline/checkpoint_source.h"
 #include "userspace/pipeline/control.h"
+#include "userspace/pipeline/egress_record.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
@@ -31,7 +32,7 @@
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
-#define ENGINE_FDS	 3 /* polled besides those of operators */
+#define ENGINE_FDS	 4 /* polled besides those of operators */
 #define ENGINE_NICE	 (-5)
 
 enum gauge {
@@ -88,6 +89,8 @@ struct engine {
 	struct store_guard store;
 	struct control control;
 	bool finished;
+	int egress_fd; /* -1: it has ended */
+	bool egress_over; /* as it should */
 	struct reload_job reload;
 	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
 };
@@ -194,7 +197,8 @@ static int drop_descriptors(const struct engine *e)
 		       opt->bundle_fd,	opt->cursor_dirfd,
 		       t->kill_fd,	t->freeze_fd,
 		       t->events_fd,	opt->status_dirfd,
-		       opt->control_fd, t->proc_fd };
+		       opt->control_fd, t->proc_fd,
+		       opt->egress_fd };
 
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }
@@ -338,6 +342,36 @@ static void check_sinks(struct engine *e)
 	/* Nobody misses a status that a full disk kept away. */
 	if (sink_watch_json(&e->sinks, last, &json) == 0)
 		run_status_write(e->opt->status_dirfd, "sinks", (struct str){ json.p, json.n });
+}
+
+/* ---- the way out ---- */
+
+#define EGRESS_TURN 64 /* before the probes have their turn */
+
+static void read_egress(struct engine *e, bool all)
+{
+	uint32_t id = e->opt->session.sandbox_id;
+	struct egress_event ev;
+
+	for (int i = 0; e->egress_fd >= 0 && (all || i < EGRESS_TURN); i++) {
+		ssize_t n = recv(e->egress_fd, &ev, sizeof(ev), MSG_DONTWAIT);
+		auto_buf struct buf rec = { 0 };
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n == (ssize_t)sizeof(ev)) {
+			if (ev.type == EGRESS_OVER)
+				e->egress_over = true;
+			else if (record_egress(&rec, id, &ev) == 0)
+				pipeline_feed(e->pipeline, rec.p, rec.n);
+		} else if (n <= 0) {
+			close(take_fd(e->egress_fd));
+			if (!e->egress_over) {
+				log_warn("the network helper ended: the sandbox has no network any more");
+				say_degraded(e, "the network helper ended: no network any more");
+			}
+		}
+	}
 }
 
 /* Producers were stopped or killed because a ring filled up. */
@@ -546,6 +580,7 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	if (reload_job_take(&e->reload, &late, NULL) == 0)
 		ruleset_free(late);
 	capture_drain(e->opt->capture, true, feed, e, &held);
+	read_egress(e, true);
 	check_gaps(e, true);
 	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
 	o = outcome_of(facts, stats.verdict != SESSION_UNDECIDED ? stats.verdict
@@ -740,6 +775,7 @@ static void loop(struct engine *e)
 			{ .fd = capture_fd(e->opt->capture), .events = POLLIN },
 			{ .fd = e->fd, .events = POLLIN },
 			{ .fd = reload_job_fd(&e->reload), .events = POLLIN },
+			{ .fd = e->egress_fd, .events = POLLIN },
 		};
 		uint64_t deadline;
 		int n, got;
@@ -769,12 +805,14 @@ static void loop(struct engine *e)
 			control_serve(&e->control, fds + ENGINE_FDS, carry_out, e);
 		if (n > 0 && fds[1].revents)
 			read_control(e);
+		if (n > 0 && fds[3].revents && !e->finished)
+			read_egress(e, false);
 	}
 }
 
 static void engine_main(int fd, const struct engine_options *opt)
 {
-	struct engine e = { .opt = opt, .fd = fd, .store.policy = opt->when_full };
+	struct engine e = { .opt = opt, .fd = fd, .egress_fd = opt->egress_fd, .store.policy = opt->when_full };
 	struct engine_msg msg = { .type = ENGINE_READY };
 	struct err err = { 0 };
 	sigset_t all;

@@ -23,6 +23,7 @@ struct engine_options {
 	uint8_t host_key[KEY_LEN];
 	int status_dirfd; /* run_status.h; -1 = none */
 	int control_fd;	  /* listening (control.h); -1 = none */
+	int egress_fd;	  /* struct egress_event each (runtime/egress/event.h); -1 = none */
 	uid_t owner;	  /* besides root, who may use it */
 	struct exporter_config *sinks;
 	size_t sinks_n;

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/egress/egress.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
@@ -66,6 +67,8 @@ struct run {
 	size_t places_n;
 	int bundle_fd, cursor_fd, keys_fd, status_fd, signal_fd, engine_fd;
 	int control_fd;	 /* listening; for the engine */
+	int egress_fds[2]; /* what the network helper tells: the engine's end, the helper's */
+	struct egress *egress; /* NULL: none is needed */
 	int proc_fds[2]; /* single processes to end: ours, the engine's end */
 	bool enforces;	 /* probes were loaded for it */
 	bool stopped;	 /* the sandbox stands still */
@@ -372,6 +375,7 @@ static int start_engine(struct run *run, struct err *err)
 		.keys_dirfd = run->keys_fd,
 		.status_dirfd = run->status_fd,
 		.control_fd = run->control_fd,
+		.egress_fd = run->egress_fds[0],
 		.owner = getuid(),
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
@@ -492,6 +496,28 @@ static struct watch_entry *watch_entries(const struct run *run)
 	return v;
 }
 
+/* Early: there is nothing in this process yet that it should not have, and it gets ready while probes load. */
+static int start_egress(struct run *run, struct err *err)
+{
+	struct egress_options opt = { .policy = sandbox_plan_egress(run->plan),
+				      .uid = run->uid,
+				      .gid = run->gid,
+				      .drop = privdrop };
+	int r;
+
+	if (run->spec.net == SANDBOX_NET_HOST)
+		log_warn("UNSAFE: the sandbox shares the host's network; local services and metadata "
+			 "addresses are open to it");
+	if (!opt.policy)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->egress_fds) < 0)
+		return err_set(err, errno, "socket pair: %m");
+	opt.events = run->egress_fds[1];
+	r = egress_start(&run->egress, &opt, err);
+	close(take_fd(run->egress_fds[1]));
+	return r;
+}
+
 static int prepare(struct run *run, struct err *err)
 {
 	auto_free struct watch_entry *watch = NULL;
@@ -506,6 +532,8 @@ static int prepare(struct run *run, struct err *err)
 		return r;
 	read_places(run);
 	r = block_signals(run, err);
+	if (r == 0)
+		r = start_egress(run, err);
 	if (r < 0)
 		return r;
 	if (!run->opt->dry_run_actions)
@@ -535,6 +563,7 @@ static int prepare(struct run *run, struct err *err)
 	r = sandbox_create(&run->sandbox, run->plan, err);
 	if (r < 0)
 		return r;
+	sandbox_set_egress(run->sandbox, run->egress);
 	test_probes(run);
 	collect_degraded(run);
 	r = watch_sandbox(run, err);
@@ -882,6 +911,11 @@ static void tell_host_log(const struct run *run, const char *reason)
 		log_warn("the session could not be written to the host log: %s", err_text(&err));
 }
 
+static void end_egress(struct run *run)
+{
+	egress_free(take_ptr(run->egress));
+}
+
 static int launch_and_wait(struct run *run, struct err *err)
 {
 	int stdio[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
@@ -910,6 +944,7 @@ static int launch_and_wait(struct run *run, struct err *err)
 		start_failed(run, start, err);
 	/* No producer may be left when the engine drains for the last time. */
 	r = sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+	end_egress(run);
 	if (r < 0)
 		log_warn("sandbox not empty after %d s: %s", KILL_TIMEOUT_MS / 1000, strerror(-r));
 	r = capture_kill_left(run->capture, sandbox_cgroup_fd(run->sandbox));
@@ -954,6 +989,10 @@ static void cleanup(struct run *run)
 		close(run->signal_fd);
 	if (run->control_fd >= 0)
 		close(run->control_fd);
+	end_egress(run);
+	for (int i = 0; i < 2; i++)
+		if (run->egress_fds[i] >= 0)
+			close(run->egress_fds[i]);
 	for (int i = 0; i < 2; i++)
 		if (run->proc_fds[i] >= 0)
 			close(run->proc_fds[i]);
@@ -993,6 +1032,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		.engine_fd = -1,
 		.control_fd = -1,
 		.proc_fds = { -1, -1 },
+		.egress_fds = { -1, -1 },
 	};
 	struct err engine_err = { 0 };
 	int r, start = 0;
