@@ -451,6 +451,8 @@ static struct macro *find_macro(struct binder *b, const struct expr *e)
 
 	if (m && (!b->in || m->index < b->in->visible))
 		return m;
+	if (!m && ruleset_is_broken(b->rs, e->name))
+		return NULL;
 	at = text_pos(e->text, e->pos);
 	if (m) {
 		rule_error(b->rs, at,

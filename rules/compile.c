@@ -304,6 +304,11 @@ static void report(struct ruleset *rs, struct rule *r)
 	} else if (r->absent) {
 		r->info.state = RULE_DEGRADED;
 		r->info.why = arena_printf(&rs->arena, "field '%s' is not known here", r->absent).p;
+	} else if (r->output_absent) {
+		r->info.state = RULE_DEGRADED;
+		r->info.why = arena_printf(&rs->arena, "its output prints <NA> for '%s'",
+					   r->output_absent)
+				      .p;
 	}
 	if (!(r->kinds & (r->kinds - 1)) || r->info.state == RULE_DEGRADED)
 		return;

@@ -21,6 +21,7 @@ static void say(struct ruleset *rs, struct pos at, bool warning, const char *fmt
 		*(warning ? &rs->warnings : &rs->errors) += 1;
 		return;
 	}
+	d.source = at.src ? at.src->at : 0;
 	snprintf(d.file, sizeof(d.file), "%s", at.src ? at.src->name : "(rules)");
 	vsnprintf(d.text, sizeof(d.text), fmt, ap);
 	make_printable(d.text);

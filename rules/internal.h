@@ -44,6 +44,7 @@ struct ynode;
 
 /* A rule file kept in memory. */
 struct source {
+	unsigned at; /* in load order */
 	const char *name;
 	struct str raw;
 	bool library; /* of names that need not be used */
@@ -368,10 +369,11 @@ struct rule {
 	uint64_t print;	     /* of a rule with state: what it remembers, see carry.c */
 	struct out_part *part;
 	size_t part_n;
-	uint32_t at;	       /* position in the set */
-	uint64_t kinds;	       /* bit = dense kind index */
-	uint64_t kill_escapes; /* as in ruleset_kernel_kill_escapes */
-	const char *absent;    /* first field that is never there */
+	uint32_t at;		   /* position in the set */
+	uint64_t kinds;		   /* bit = dense kind index */
+	uint64_t kill_escapes;	   /* as in ruleset_kernel_kill_escapes */
+	const char *absent;	   /* first field that is never there */
+	const char *output_absent; /* the same of the output */
 	struct str tags_store;
 	struct ruleset *rs;
 };
@@ -410,6 +412,7 @@ struct ruleset {
 	struct err first;
 	unsigned errors, warnings;
 	bool compiled, oom;
+	bool lost; /* a file could not be read at all: what others miss may have been in it */
 	unsigned actions; /* that the caller can do */
 	bool has_state;
 	size_t state_size; /* bytes a sandbox */
@@ -456,6 +459,8 @@ struct list *ruleset_list(const struct ruleset *rs, struct str name);
 struct macro *ruleset_macro(const struct ruleset *rs, struct str name);
 struct rule *ruleset_rule(const struct ruleset *rs, struct str name);
 int ruleset_name_add(struct ruleset *rs, char space, struct str name, void *obj);
+/* Is something missing only because its own definition has an error, which was told? */
+bool ruleset_is_broken(const struct ruleset *rs, struct str name);
 
 /* load.c */
 int load_source(struct ruleset *rs, struct source *src);

@@ -271,8 +271,9 @@ static void load_list(struct ruleset *rs, const struct ynode *node)
 		return;
 	l = ruleset_list(rs, it.name);
 	if (item_changes(&it) && !l) {
-		rule_error(rs, ynode_pos(node), "no list '%s' to change: it must come earlier",
-			   it.name.p);
+		if (!ruleset_is_broken(rs, it.name))
+			rule_error(rs, ynode_pos(node),
+				   "no list '%s' to change: it must come earlier", it.name.p);
 		return;
 	}
 	item_mode(&it, "items", &mode);
@@ -339,8 +340,9 @@ static void load_macro(struct ruleset *rs, const struct ynode *node)
 		return;
 	m = ruleset_macro(rs, it.name);
 	if (item_changes(&it) && !m) {
-		rule_error(rs, ynode_pos(node), "no macro '%s' to change: it must come earlier",
-			   it.name.p);
+		if (!ruleset_is_broken(rs, it.name))
+			rule_error(rs, ynode_pos(node),
+				   "no macro '%s' to change: it must come earlier", it.name.p);
 		return;
 	}
 	item_mode(&it, "condition", &mode);
@@ -410,8 +412,16 @@ static void load_plugin_versions(struct ruleset *rs, const struct ynode *n)
 	}
 }
 
+/* Who refers to it is not to blame. */
+static void note_broken(struct ruleset *rs, const struct ynode *name, unsigned before)
+{
+	if (rs->errors > before && name->type == Y_SCALAR)
+		ruleset_name_add(rs, 'b', name->text, rs);
+}
+
 static void load_item(struct ruleset *rs, const struct ynode *item)
 {
+	unsigned before = rs->errors;
 	static const char *const kinds[] = { "rule", "macro", "list", "required_engine_version",
 					     "required_plugin_versions" };
 	const struct ynode *n;
@@ -425,12 +435,15 @@ static void load_item(struct ruleset *rs, const struct ynode *item)
 		load_engine_version(rs, n);
 	} else if ((n = ynode_get(item, "required_plugin_versions"))) {
 		load_plugin_versions(rs, n);
-	} else if (ynode_get(item, "list")) {
+	} else if ((n = ynode_get(item, "list"))) {
 		load_list(rs, item);
-	} else if (ynode_get(item, "macro")) {
+		note_broken(rs, n, before);
+	} else if ((n = ynode_get(item, "macro"))) {
 		load_macro(rs, item);
-	} else if (ynode_get(item, "rule")) {
+		note_broken(rs, n, before);
+	} else if ((n = ynode_get(item, "rule"))) {
 		load_rule(rs, item);
+		note_broken(rs, n, before);
 	} else {
 		const struct ynode *k = item->n ? item->key[0] : NULL;
 		const char *word = k && k->type == Y_SCALAR ? k->text.p : "";
@@ -448,8 +461,10 @@ int load_source(struct ruleset *rs, struct source *src)
 	int r;
 
 	r = yaml_read(rs, src, &doc, &n);
-	if (r < 0)
+	if (r < 0) {
+		rs->lost = true;
 		return r;
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (doc[i]->type == Y_SCALAR && !doc[i]->text.n)
 			continue; /* empty document */

@@ -419,12 +419,13 @@ static struct rule *find_target(struct ruleset *rs, const struct item *it, bool 
 	struct rule *r = ruleset_rule(rs, it->name);
 
 	if (changes) {
-		if (!r)
+		if (!r && !ruleset_is_broken(rs, it->name))
 			rule_error(rs, ynode_pos(it->node),
 				   "no rule '%s' to change: it must come earlier", it->name.p);
 		return r;
 	}
-	if (!check_required(rs, it))
+	/* Without all of them it is an error; with a condition that is looked at all the same. */
+	if (!check_required(rs, it) && !ynode_get(it->node, keys[K_CONDITION].name))
 		return NULL;
 	if (!r) {
 		if (rs->rule_n >= RULE_RULES_MAX) {

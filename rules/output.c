@@ -137,6 +137,8 @@ static bool parse_percent(struct maker *m)
 	if (!p.a)
 		return false;
 	p.absent = p.a->row->flags & FR_ABSENT;
+	if (p.absent && !m->r->output_absent)
+		m->r->output_absent = p.a->row->name;
 	return flush(m) && add(m, p);
 }
 

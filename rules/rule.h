@@ -60,7 +60,8 @@ struct rule_matches {
 /* A rule file error: where, what, and a hint. */
 struct rule_diag {
 	char file[256];
-	int line, col; /* from 1; 0 = whole file */
+	unsigned source; /* number of the file in load order */
+	int line, col;	 /* from 1; 0 = whole file */
 	bool warning;
 	char text[512];
 };
@@ -153,6 +154,14 @@ bool ruleset_uses(const struct ruleset *rs, const char *prefix);
 uint64_t ruleset_kernel_kill_escapes(const struct ruleset *rs);
 const char *rule_priority_name(enum rule_priority p);
 const char *rule_action_name(enum rule_action a);
+/* Names of Falco's that rules may use besides the schema's (event_fields). False behind the last one. */
+struct rule_field {
+	const char *name, *type, *doc; /* doc may be NULL */
+	bool takes_arg;		       /* name[2] */
+	bool absent;		       /* accepted, never present */
+	bool partial;		       /* present for some values only, see doc */
+};
+bool rule_falco_field(size_t i, struct rule_field *ret);
 /* The default packs, built into the binary. */
 struct rule_pack {
 	const char *name;

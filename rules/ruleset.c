@@ -11,7 +11,7 @@ struct nametab {
 	struct nameslot {
 		struct str name;
 		void *obj;
-		char space; /* 'l' list, 'm' macro, 'r' rule */
+		char space; /* 'l' list, 'm' macro, 'r' rule, 'b' one of these whose definition is broken */
 	} * v;
 };
 
@@ -118,6 +118,11 @@ struct rule *ruleset_rule(const struct ruleset *rs, struct str name)
 	return name_get(rs, 'r', name);
 }
 
+bool ruleset_is_broken(const struct ruleset *rs, struct str name)
+{
+	return rs->lost || name_get(rs, 'b', name);
+}
+
 int ruleset_new(struct ruleset **ret, rule_diag_fn fn, void *arg)
 {
 	struct ruleset *rs = calloc(1, sizeof(*rs));
@@ -195,6 +200,7 @@ static int add_text(struct ruleset *rs, const char *file, struct str text, bool 
 				      : text);
 	if (rs->oom)
 		return fail(rs, err, before);
+	src->at = (unsigned)rs->src_n;
 	rs->src[rs->src_n++] = src;
 	if (hash_source(rs, text) < 0)
 		return err_set(err, ENOMEM, "%s: cannot hash", file);
@@ -272,7 +278,6 @@ static void check_action(struct ruleset *rs, struct rule *r)
 
 static void bind_rule(struct ruleset *rs, struct rule *r)
 {
-	unsigned before = rs->errors;
 	struct text full;
 	struct expr *e;
 
@@ -298,7 +303,7 @@ static void bind_rule(struct ruleset *rs, struct rule *r)
 		r->info.state = RULE_REFUSED;
 		if (!r->info.why)
 			r->info.why = "has errors";
-		if (rs->errors == before && !rs->oom)
+		if (!rs->errors && !rs->oom)
 			rule_error(rs, ynode_pos(r->node), "rule '%s' cannot be compiled",
 				   r->info.name);
 	}
@@ -315,6 +320,28 @@ static void warn_unused(struct ruleset *rs)
 		if (!rs->list[i]->used && !rs->list[i]->node->src->library)
 			rule_warn(rs, ynode_pos(rs->list[i]->node), "list '%s' is not used",
 				  rs->list[i]->name.p);
+}
+
+bool rule_falco_field(size_t i, struct rule_field *ret)
+{
+	static const char *const types[] = {
+		[RT_STR] = "string", [RT_U64] = "number", [RT_I64] = "number",
+		[RT_BOOL] = "bool",  [RT_IP] = "ip",	  [RT_TIME] = "time"
+	};
+	const struct field_row *row;
+
+	if (i >= falco_fields_n)
+		return false;
+	row = &falco_fields[i];
+	*ret = (struct rule_field){
+		.name = row->name,
+		.type = row->flags & (FR_LIST | FR_ANY) ? "list" : types[row->type],
+		.doc = row->doc,
+		.takes_arg = row->flags & FR_ARG,
+		.absent = row->flags & FR_ABSENT,
+		.partial = row->flags & FR_PARTIAL,
+	};
+	return true;
 }
 
 int ruleset_compile(struct ruleset *rs, struct err *err)
@@ -342,6 +369,7 @@ int ruleset_compile(struct ruleset *rs, struct err *err)
 		finish_hash(rs);
 	if (rs->errors == before && !rs->oom)
 		rs->compiled = true;
+	rs->fn = NULL; /* it need not live on */
 	return fail(rs, err, before);
 }
 

@@ -4,6 +4,7 @@ command was not run. What is left behind is compared by the runner, and here whe
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -330,6 +331,36 @@ class Other(TestCase):
         done = self.warder("rules", "check", bad)
         self.assertCode(done, 1)
         self.assertRegex((done.out + done.err).decode(), r"(?m)^%s:\d+:\d+: " % bad)
+
+    def test_all_errors_of_rule_files_at_once(self):
+        """Whatever stage finds them, in the order of the files; what follows from another error is not told."""
+        one = self.path("1.yaml", """- macro: broken
+  condition: kind =
+- macro: empty
+  cond: x
+- rule: a
+  desc: d
+  priority: nope
+  condition: kind = exek and broken and empty
+  output: "%no.such.field"
+- rule: b
+  desc: d
+  priority: INFO
+  condition: proc.cmm = x and undefined
+""")
+        two = self.path("2.yaml", "- rule: c\n  desc: d\n  priority: INFO\n  output: o\n  condition: (kind = exec\n"
+                                  "  action: murder\n")
+        done = self.warder("rules", "check", one, two)
+        self.assertCode(done, 1)
+        told = re.findall(r"(?m)^%s/(\d)\.yaml:(\d+):\d+: error: (\S+ \S+)" % self.tmp, done.err.decode())
+        self.assertEqual([(int(f), int(line)) for f, line, _ in told],
+                         [(1, 2), (1, 3), (1, 7), (1, 8), (1, 9), (1, 10), (1, 13), (1, 13), (2, 5), (2, 6)], done)
+
+    def test_fields_with_the_names_of_falco(self):
+        rows = [json.loads(line) for line in self.warder("fields", "--json").out.splitlines()]
+        alias = {r["name"]: r["present"] for r in rows if r.get("alias") == "falco"}
+        self.assertEqual((alias["evt.type"], alias["container.image.repository"]), ("yes", "never"))
+        self.assertGreater(len(alias), 100)
 
 
 if __name__ == "__main__":

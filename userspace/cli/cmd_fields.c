@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "rules/rule.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
 #include "userspace/cli/cli.h"
@@ -82,6 +83,47 @@ static void print_kinds(void)
 	}
 }
 
+/* What rule files written for Falco call them. */
+static void print_alias(const struct rule_field *f, bool json)
+{
+	const char *present = f->absent ? "never" : f->partial ? "sometimes" : "yes";
+	auto_buf struct buf out = { 0 };
+	struct json j;
+
+	if (!json) {
+		printf("  %-28s %-7s %s%s%s\n", f->name, f->type,
+		       f->absent    ? "never present here; "
+		       : f->partial ? "for some values; "
+				    : "",
+		       f->takes_arg ? "takes [N]; " : "", f->doc ? f->doc : "");
+		return;
+	}
+	json_init(&j, &out);
+	json_object_begin(&j);
+	json_key(&j, "name");
+	json_strz(&j, f->name);
+	json_key(&j, "type");
+	json_strz(&j, f->type);
+	json_key(&j, "alias");
+	json_strz(&j, "falco");
+	json_key(&j, "present");
+	json_strz(&j, present);
+	json_key(&j, "doc");
+	json_strz(&j, f->doc ? f->doc : "");
+	json_object_end(&j);
+	printf("%.*s\n", (int)out.n, out.p);
+}
+
+static void print_aliases(bool json)
+{
+	struct rule_field f;
+
+	if (!json)
+		printf("\nFalco's names, in rules:\n");
+	for (size_t i = 0; rule_falco_field(i, &f); i++)
+		print_alias(&f, json);
+}
+
 int cmd_fields(int argc, char **argv)
 {
 	struct fields_args args = { 0 };
@@ -93,7 +135,8 @@ int cmd_fields(int argc, char **argv)
 	if (args.help) {
 		cli_usage(
 			"fields [OPTIONS]",
-			"List the fields of events: name, type, family of kinds, meaning; then the kinds.",
+			"List the fields of events: name, type, family of kinds, meaning; then Falco's names for"
+			" rules, and the kinds.",
 			OPTIONS);
 		return 0;
 	}
@@ -103,6 +146,7 @@ int cmd_fields(int argc, char **argv)
 	}
 	for (int f = 0; f < F_COUNT; f++)
 		print_field(&event_fields[f], args.json);
+	print_aliases(args.json);
 	if (!args.json)
 		print_kinds();
 	return cli_finish_output(0);

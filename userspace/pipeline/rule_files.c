@@ -132,21 +132,89 @@ static int add_entry(struct ruleset *rs, struct str *texts, struct err *err)
 				: ruleset_add_text(rs, name, text, err);
 }
 
+/* ---- what is wrong, in the order of the files ---- */
+
+struct said {
+	struct rule_diag *v;
+	size_t n, cap;
+};
+
+static void collect(void *arg, const struct rule_diag *d)
+{
+	struct said *s = arg;
+
+	if (s->n == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 16;
+		struct rule_diag *v = reallocarray(s->v, cap, sizeof(*v));
+
+		if (!v)
+			return; /* the first error is in err all the same */
+		s->v = v;
+		s->cap = cap;
+	}
+	s->v[s->n++] = *d;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct rule_diag *x = a, *y = b;
+
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	if (x->col != y->col)
+		return x->col < y->col ? -1 : 1;
+	return strcmp(x->text, y->text);
+}
+
+/* A macro that is compiled for both dialects says the same twice. */
+static void say_all(struct said *s, rule_diag_fn fn, void *arg)
+{
+	if (s->n)
+		qsort(s->v, s->n, sizeof(*s->v), by_place);
+	for (size_t i = 0; fn && i < s->n; i++)
+		if (!i || by_place(&s->v[i - 1], &s->v[i]))
+			fn(arg, &s->v[i]);
+	free(s->v);
+}
+
+/* One kind of error does not hide the next: all files are read and what can be is compiled. */
+static int add_all(struct ruleset *rs, struct str texts, struct err *err)
+{
+	struct err later = { 0 };
+	int r = 0;
+
+	while (texts.n) {
+		size_t left = texts.n;
+		int one = add_entry(rs, &texts, r < 0 ? &later : err);
+
+		r = r < 0 ? r : one;
+		if (texts.n == left || one == -ENOMEM)
+			return r;
+	}
+	if (r == 0 || r == -EINVAL) {
+		int one = ruleset_compile(rs, r < 0 ? &later : err);
+
+		r = r < 0 ? r : one;
+	}
+	return r;
+}
+
 int rule_texts_compile(struct ruleset **ret, struct str texts, unsigned actions, rule_diag_fn fn,
 		       void *arg, struct err *err)
 {
 	AUTO(ruleset) struct ruleset *rs = NULL;
-	int r = ruleset_new(&rs, fn, arg);
+	struct said said = { 0 };
+	int r = ruleset_new(&rs, collect, &said);
 
 	if (r < 0)
 		return err_set(err, r, "rules: %m");
 	ruleset_allow_state(rs);
 	if (actions)
 		ruleset_allow_actions(rs, actions);
-	while (r == 0 && texts.n)
-		r = add_entry(rs, &texts, err);
-	if (r == 0)
-		r = ruleset_compile(rs, err);
+	r = add_all(rs, texts, err);
+	say_all(&said, fn, arg);
 	if (r == 0)
 		*ret = take_ptr(rs);
 	return r;
