@@ -278,7 +278,7 @@ bpf-cost: all test-bins ## as root: write down what each program costs the verif
 
 KERNELS ?= 6.1 6.12
 .PHONY: check-vm
-check-vm: all test-bins ## run the root tests under other kernels in VMs (KERNELS="6.1 6.12"; T=WORD: only those)
+check-vm: all test-bins ## run tests of each probe family under other kernels in VMs (KERNELS="6.1 6.12"; T=--all or T=WORD)
 	$(Q)$(GIVE_BACK); tests/vm/check --build $(BUILD) --kernels "$(KERNELS)" $(T)
 
 .PHONY: vm-shell

@@ -289,10 +289,15 @@ def main():
         programs = [p for p in programs if not p.root]
     # A word names a program (its tests all run) or tests in it; one with a slash only a program, so that
     # the others need not be started to be asked for their tests (in a VM that takes 3 s for each).
+    # One that is the whole name of a program is only that one.
     tests = [w for w in args.words if "/" not in w]
-    chosen = [(p, [] if any(w in p.name for w in args.words) else tests) for p in programs]
+    whole = {p.name for p in programs}
+
+    def is_named(p):
+        return any(p.name == w if w in whole else w in p.name for w in args.words)
+    chosen = [(p, [] if is_named(p) else tests) for p in programs]
     if args.words and not tests:
-        chosen = [(p, words) for p, words in chosen if any(w in p.name for w in args.words)]
+        chosen = [(p, words) for p, words in chosen if is_named(p)]
     if args.words:
         chosen = [(p, words) for p, words in chosen if not words or p.form == "json"]
     if args.list:

@@ -69,7 +69,7 @@ attempt("kill", lambda: os.unlink("keep"))
     def test_exec(self):
         d = self.tried(r"""
 attempt("denied", lambda: os.execv("/bin/true", ["true"]))
-attempt("other", lambda: os.execv("/bin/echo", ["echo"]))
+attempt("other", lambda: os.execv("/bin/echo", ["echo", "-n"]))
 """, "deny:exe:" + exe_key("/bin/true"))
         self.assertEqual(d.told["denied"], EPERM)
         self.decided(d, "denied", 1, DENIED, "exec")
