@@ -236,7 +236,7 @@ SYSCALL_END(sys_foreign)
 	if (c.nr >= CALLS_MAX)
 		return 0;
 	slot = calls[c.nr].slot;
-	if (ret < 0 && limit_of(c.nr, ret))
+	if (ret < 0 && limit_maybe(c.nr, ret))
 		slot = SLOT_LIMIT;
 	if (slot && slot != SLOT_FOREIGN)
 		bpf_tail_call(ctx, table, slot);

@@ -60,7 +60,7 @@ SYSCALL_END(sys_limit)
 	if (!st)
 		return 0;
 	type = limit_type(c.nr, ret);
-	count = st->role == ROLE_PAYLOAD ? limit_turn(st->sandbox, type) : 0;
+	count = type && st->role == ROLE_PAYLOAD ? limit_turn(st->sandbox, type) : 0;
 	if (count) {
 		s = scratch_get();
 		if (s) {

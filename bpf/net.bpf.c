@@ -11,13 +11,13 @@
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
 #include "bpf/lib/sockfile.bpf.h"
+#include "bpf/lib/family.bpf.h"
 #include "bpf/lib/watched.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
 #define PF_IO_WORKER	  0x00000010
 #define PF_KTHREAD	  0x00200000
 #define NR_IO_URING_ENTER 426
-#define NETLINK_NETFILTER 12
 #define EPERM		  1
 #define EINTR		  4
 #define EAGAIN		  11
@@ -536,6 +536,8 @@ GLOBAL int send_net(struct scratch *s, struct task_state *st)
 	}
 	if (!(how & CONNECT_TOLD) || (!(how & CONNECT_HOOKED) && is_decided_before(r)))
 		return 0;
+	if (connects && ret == -EPERM && enforce_set_of(st))
+		enforce_acted(s);
 	if ((connects || accepts) && r->type == SOCK_STREAM &&
 	    (r->family == AF_INET || r->family == AF_INET6) &&
 	    (r->h.ret == 0 || r->h.ret == -EINPROGRESS) &&
@@ -548,25 +550,6 @@ GLOBAL int send_net(struct scratch *s, struct task_state *st)
 }
 
 /* ---- socket() ---- */
-
-/* Families that code in a sandbox has no business with. */
-static __always_inline bool is_escape_family(__u32 family, __u32 proto)
-{
-	switch (family) {
-	case 15: /* KEY */
-	case 17: /* PACKET */
-	case 21: /* RDS */
-	case 29: /* CAN */
-	case 30: /* TIPC */
-	case 38: /* ALG */
-	case AF_VSOCK:
-	case 44: /* XDP */
-		return true;
-	case AF_NETLINK:
-		return proto == NETLINK_NETFILTER;
-	}
-	return false;
-}
 
 static __always_inline bool is_refused(long ret)
 {
@@ -591,6 +574,8 @@ GLOBAL int send_socket(struct scratch *s, struct task_state *st)
 
 		if (s->call.compat)
 			e->h.flags |= WIRE_F_COMPAT;
+		if (ret == -EPERM && enforce_set_of(st))
+			enforce_acted(s);
 		emit_scratch(s, WIRE_RING_URGENT);
 	}
 	if (st->role != ROLE_PAYLOAD ||

@@ -11,12 +11,17 @@
 #include "bpf/lib/watchlist.bpf.h"
 #include "bpf/lib/named.bpf.h"
 
-#define EPERM		  1
-#define FMODE_WRITE	  0x2
-#define O_CREAT		  00000100
-#define O_TRUNC		  00001000
-#define PF_IO_WORKER	  0x00000010
-#define NR_IO_URING_ENTER 426
+#define EPERM		    1
+#define FMODE_WRITE	    0x2
+#define O_CREAT		    00000100
+#define O_TRUNC		    00001000
+#define PF_IO_WORKER	    0x00000010
+#define NR_IO_URING_ENTER   426
+#define MAP_SHARED	    1
+#define MAP_SHARED_VALIDATE 3
+#define MAP_TYPE	    3
+#define S_IFMT		    0170000
+#define S_IFREG		    0100000
 
 struct prevent_ctx {
 	__u64 dentry, mnt, dentry2, mnt2;
@@ -236,5 +241,23 @@ int BPF_PROG(prevent_exec, struct linux_binprm *bprm)
 	x.mnt = (__u64)BPF_CORE_READ(f, f_path.mnt);
 	x.ino = BPF_CORE_READ(f, f_inode, i_ino);
 	x.dev = BPF_CORE_READ(f, f_inode, i_sb, s_dev);
+	return prevent(&x);
+}
+
+/* Shared, of a file that is open for writing: what would be told (write.bpf.c). Of an anonymous mapping there is no
+ * file. */
+SEC("fmod_ret/security_mmap_file")
+int BPF_PROG(prevent_mmap, struct file *f, unsigned long prot, unsigned long flags)
+{
+	struct prevent_ctx x = { .kind = WIRE_FILE_MMAP };
+	__u32 type = flags & MAP_TYPE, mode;
+
+	if (!f || (type != MAP_SHARED && type != MAP_SHARED_VALIDATE))
+		return 0;
+	mode = BPF_CORE_READ(f, f_inode, i_mode);
+	if (!(BPF_CORE_READ(f, f_mode) & FMODE_WRITE) || (mode & S_IFMT) != S_IFREG)
+		return 0;
+	x.dentry = (__u64)BPF_CORE_READ(f, f_path.dentry);
+	x.mnt = (__u64)BPF_CORE_READ(f, f_path.mnt);
 	return prevent(&x);
 }

@@ -43,7 +43,7 @@ static __always_inline int dispatch(void *ctx, struct pt_regs *regs, long ret, v
 		slot = SLOT_FOREIGN;
 	} else {
 		slot = nr < CALLS_MAX ? calls[nr].slot : SLOT_NONE;
-		if (ret < 0 && limit_of(nr, ret))
+		if (ret < 0 && limit_maybe(nr, ret))
 			slot = SLOT_LIMIT;
 		if (!slot && !pending)
 			return 0;

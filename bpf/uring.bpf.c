@@ -292,14 +292,31 @@ static __always_inline void uring_opened(struct task_state *st, struct file *f, 
 	scratch_put(s);
 }
 
+GLOBAL int uring_limit_send(struct scratch *s, struct task_state *st, __u32 type_count, int res,
+			    __u64 file)
+{
+	struct wire_limit_hit *r;
+
+	if (!s || !st)
+		return 0;
+	r = rec_begin(s, struct wire_limit_hit);
+	header(&r->h, st, WIRE_LIMIT);
+	r->h.flags = WIRE_F_IOURING;
+	r->h.ret = res;
+	r->type = type_count & 0xff;
+	r->count = type_count >> 8;
+	limit_fill(s, r, bpf_get_current_task_btf(), (struct file *)file);
+	emit_scratch(s, WIRE_RING_URGENT);
+	return 0;
+}
+
 /* A request failed because a limit was hit. */
-static __always_inline void uring_limited(struct task_struct *t, struct task_state *st,
-					  struct io_kiocb *req, __u8 op, int res)
+static __always_inline void uring_limited(struct task_state *st, struct io_kiocb *req, __u8 op,
+					  int res)
 {
 	__u32 type = limit_of(WIRE_NR_NONE, res), count;
-	struct wire_limit_hit *r;
-	struct file *f = NULL;
 	struct scratch *s;
+	__u64 f = 0;
 
 	count = type ? limit_turn(st->sandbox, type) : 0;
 	if (!count)
@@ -309,18 +326,10 @@ static __always_inline void uring_limited(struct task_struct *t, struct task_sta
 		no_scratch(st, WIRE_LIMIT);
 		return;
 	}
-	r = rec_begin(s, struct wire_limit_hit);
-	header(&r->h, st, WIRE_LIMIT);
-	r->h.flags = WIRE_F_IOURING;
-	r->h.ret = res;
-	r->type = type;
-	r->count = count;
-	if (type != WIRE_LIMIT_NOFILE &&
-	    (op == UR_WRITE || op == UR_WRITEV || op == OP_WRITE_FIXED || op == UR_FALLOCATE ||
-	     op == UR_SPLICE))
-		f = BPF_CORE_READ(req, file);
-	limit_fill(s, r, t, f);
-	emit_scratch(s, WIRE_RING_URGENT);
+	if (op == UR_WRITE || op == UR_WRITEV || op == OP_WRITE_FIXED || op == UR_FALLOCATE ||
+	    op == UR_SPLICE)
+		f = (__u64)BPF_CORE_READ(req, file);
+	uring_limit_send(s, st, type | count << 8, res, f);
 	scratch_put(s);
 }
 
@@ -344,7 +353,7 @@ int BPF_PROG(on_uring_done, void *ring, void *request)
 	bpf_core_read(&op, sizeof(op), &req->opcode);
 	res = BPF_CORE_READ(req, cqe.res);
 	if (res < 0) {
-		uring_limited(t, st, req, op, res);
+		uring_limited(st, req, op, res);
 		if (op != UR_CLOSE)
 			return 0;
 	}

@@ -82,9 +82,13 @@ SYSCALL_END(sys_mmap)
 	struct inode *inode;
 	struct scratch *s;
 	struct file *f;
+	__u64 tid = bpf_get_current_pid_tgid();
 	__u32 type, set;
 
-	if (!st || st->role != ROLE_PAYLOAD || (ret < 0 && ret > -4096))
+	if (!st || st->role != ROLE_PAYLOAD)
+		return 0;
+	/* Of failures only what a hook in front of it refused. */
+	if (ret < 0 && ret > -4096 && (ret != -1 || !bpf_map_lookup_elem(&acts, &tid)))
 		return 0;
 	type = arg_at(regs, c.compat, 3) & MAP_TYPE;
 	if (type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
@@ -106,6 +110,7 @@ SYSCALL_END(sys_mmap)
 	if (c.compat)
 		r->h.flags |= WIRE_F_COMPAT;
 	r->h.nr = c.nr;
+	r->h.ret = ret == -1 ? ret : 0;
 	r->fd = arg_at(regs, c.compat, 4);
 	r->size = arg_at(regs, c.compat, 1);
 	r->op = arg_at(regs, c.compat, 2);
@@ -114,7 +119,7 @@ SYSCALL_END(sys_mmap)
 	r->mode = BPF_CORE_READ(inode, i_mode);
 	r->path = rec_file_path(s, f);
 	set = enforce_set_of(st);
-	if (set)
+	if (set && !enforce_acted(s))
 		enforce_mark(&r->h,
 			     enforce_max(enforce_task(set, WIRE_FILE_MMAP),
 					 enforce_path(s, set, WIRE_FILE_MMAP)),

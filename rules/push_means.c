@@ -19,8 +19,8 @@ const struct push_means *push_means(bool full)
 {
 	static const struct push_means means[] = {
 		{ "portable", KILLED, NET, DENY_ESCAPES, DENY_SOME },
-		{ "full", KILLED, NET | FILE_NAMES | K(FILE_ATTR) | K(EXEC), DENY_ESCAPES,
-		  DENY_SOME },
+		{ "full", KILLED, NET | FILE_NAMES | K(FILE_ATTR) | K(FILE_MMAP) | K(EXEC),
+		  DENY_ESCAPES | E(SOCKET_FAMILY), DENY_SOME & ~E(SOCKET_FAMILY) },
 	};
 
 	return &means[full];

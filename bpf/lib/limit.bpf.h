@@ -42,6 +42,13 @@ static __always_inline bool limit_is_other(__u64 nr)
 	return limit_is_fork(nr);
 }
 
+/* May limit_of() have an answer? Small, for the hooks that each call goes through. */
+static __always_inline bool limit_maybe(__u64 nr, long ret)
+{
+	return ret == -LIMIT_ENOSPC || ret == -LIMIT_EDQUOT || ret == -LIMIT_EFBIG ||
+	       ret == -LIMIT_EMFILE || (ret == -LIMIT_EAGAIN && limit_is_fork(nr));
+}
+
 /* enum wire_limit; 0 = none. */
 static __always_inline __u32 limit_of(__u64 nr, long ret)
 {

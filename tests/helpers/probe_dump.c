@@ -12,7 +12,8 @@
  *     --watch        register as an existing cgroup; the command is moved in, no init
  *     --unprivileged drain from a forked child without any privilege
  *     --init-acts    the init calls unshare(CLONE_NEWUTS) itself, before and after the payload starts
- *     --forge-cred   make the kernel side believe that the command had no privilege before (--watch)
+ *     --forge-cred   when the command stops itself (SIGSTOP), make the kernel side believe that it had no
+ *                    privilege before, and let it go on (--watch)
  *     --forge-uid    the same of its user id only
  *     --verbose      let libbpf talk
  *     --enforce E    an entry of the enforcement maps, repeatable: VERDICT:SORT:KEY[@KINDS], e.g.
@@ -826,8 +827,12 @@ int main(int argc, char **argv)
 		if (pidfd < 0)
 			die("pidfd_open");
 		if (opt.forge_cred) {
-			usleep(500000);
+			siginfo_t si;
+
+			if (waitid(P_PID, (id_t)pid, &si, WSTOPPED) < 0)
+				die("waiting for the command to stop itself");
 			forge_cred(pidfd);
+			kill(pid, SIGCONT);
 		}
 		drain_until(c, pidfd);
 	}

@@ -11,7 +11,7 @@ import warder
 from warder import *
 
 __all__ = warder.__all__ + [
-    "PY", "Dump", "Probes", "families", "names_are_resolved", "ESCAPES", "sequences", "write", "mounts", "v2_mount", "memory_cgroup", "remove_cgroup", "mounted_dev",
+    "PY", "PRELUDE", "Dump", "Probes", "families", "names_are_resolved", "ESCAPES", "sequences", "write", "mounts", "v2_mount", "memory_cgroup", "remove_cgroup", "mounted_dev",
     "TOCTOU", "TRUNC", "UNREACH", "DELETED", "PSEUDO", "COMPAT", "IOURING", "KILLED", "RUNTIME"]
 
 PY = PYTHON_IN_SANDBOX

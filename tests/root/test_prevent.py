@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 import unittest
 
 from probes import *
@@ -65,6 +66,69 @@ attempt("kill", lambda: os.unlink("keep"))
         self.assertEqual(d.told["kill"], KILLED_BY_9)
         self.decided(d, "kill", 1, DENIED | KILLED, "file.delete")
         self.assertTrue(os.path.exists(self.path("keep")))
+
+    def test_shared_mapping(self):
+        os.mkdir(self.path("no"))
+        for name in ("no/file", "yes"):
+            self.path(name, "x" * 4096)
+        d = self.tried(r"""
+import mmap
+def shared(name):
+    with open(name, "r+b") as f: mmap.mmap(f.fileno(), 4096)
+def private(name):
+    with open(name, "r+b") as f: mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE)
+attempt("shared", lambda: shared("no/file"))
+attempt("private", lambda: private("no/file"))
+attempt("elsewhere", lambda: shared("yes"))
+""", "deny:path:%s@file.mmap" % self.path("no"))
+        self.assertEqual([d.told[k] for k in ("shared", "private", "elsewhere")], [EPERM, 0, 0])
+        r = self.decided(d, "shared", 1, DENIED, "file.mmap")
+        self.assertEqual((r["path"], r["ret"], r["size"]), (self.path("no/file"), -EPERM, 4096))
+        self.assertEqual([r["path"] for r in d.kinds("file.mmap") if not r["ret"]], [self.path("yes")])
+
+    def test_socket_families(self):
+        d = self.tried(r"""
+attempt("packet", lambda: socket.socket(17, 3, 3))
+attempt("netfilter", lambda: socket.socket(16, 3, 12))
+attempt("route", lambda: socket.socket(16, 3, 0))
+""", "deny:escape:socket_family")
+        self.assertEqual([d.told[k] for k in ("packet", "netfilter", "route")], [EPERM, EPERM, 0])
+        for who, family in (("packet", 17), ("netfilter", 16)):
+            r = self.decided(d, who, 1, DENIED, "escape")
+            self.assertEqual((r["type"], r["args"][0], r["ret"]), ("socket_family", family, -EPERM))
+
+    def test_sockets_that_no_cgroup_program_judges(self):
+        """Made outside and passed in, or of another family."""
+        l = socket.create_server(("127.0.0.1", 0))
+        outside = [socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM), socket.socket(socket.AF_INET6)]
+        for s in [l, *outside]:
+            self.addCleanup(s.close)
+        fds = [s.fileno() for s in outside]
+        port = l.getsockname()[1]
+        path = self.path("payload.py", PRELUDE + TRIES + r"""
+t, u, six = [socket.socket(fileno=int(fd)) for fd in sys.argv[2:5]]
+to = ("127.0.0.1", int(sys.argv[5]))
+attempt("tcp", lambda: t.connect(to))
+attempt("udp", lambda: u.connect(to))
+attempt("mapped", lambda: six.connect(("::ffff:127.0.0.1", to[1])))
+attempt("other", lambda: u.connect(("127.0.0.1", to[1] - 1)))
+srv = socket.socket(socket.AF_UNIX); srv.bind("srv"); srv.listen(1)
+attempt("unix", lambda: socket.socket(socket.AF_UNIX).connect("srv"))
+""")
+        d = self.dump(PY, path, self.tmp, *map(str, fds), str(port), pass_fds=fds, options=[
+            "--enforce", "deny:addr:127.0.0.0/8,%d-%d" % (port, port)])
+        self.assertEqual([d.told[k] for k in ("tcp", "udp", "mapped", "other", "unix")], [EPERM] * 3 + [0, 0])
+        for who in ("tcp", "udp", "mapped"):
+            r = self.decided(d, who, 1, DENIED, "net.connect")
+            self.assertEqual((r["dport"], r["ret"], r["flags"] & TOCTOU), (port, -EPERM, 0), who)
+        l.settimeout(0)
+        self.assertRaises(BlockingIOError, l.accept)
+        d = self.tried(r"""
+srv = socket.socket(socket.AF_UNIX); srv.bind("srv2"); srv.listen(1)
+attempt("unix", lambda: socket.socket(socket.AF_UNIX).connect("srv2"))
+""", "deny:kind:net.connect")
+        self.assertEqual(d.told["unix"], EPERM)
+        self.assertEqual(self.decided(d, "unix", 1, DENIED, "net.connect")["family"], 1)
 
     def test_exec(self):
         d = self.tried(r"""

@@ -247,6 +247,9 @@ static const struct {
 	{ PROG(prevent_chown), "security_path_chown" },
 	{ PROG(prevent_truncate), "security_path_truncate" },
 	{ PROG(prevent_exec), "security_bprm_check" },
+	{ PROG(prevent_mmap), "security_mmap_file" },
+	{ PROG(prevent_connect), "security_socket_connect" },
+	{ PROG(prevent_socket), "security_socket_create" },
 };
 
 /* Who says what a name led to: programs that are there anyway, else one on all hooks together. */
@@ -280,7 +283,8 @@ static void prevention_family(const struct hooks *h, const struct warder *skel, 
 	if (skel->rodata->enforce_mode == ENFORCE_MODE_OFF)
 		return;
 	*s = (struct capture_family_state){ .name = "prevent", .tier = "full", .ok = true };
-	snprintf(s->hook, sizeof(s->hook), "fmod_ret/security_file_open, path_*, bprm_check");
+	snprintf(s->hook, sizeof(s->hook),
+		 "fmod_ret/security_file_open, path_*, bprm_check, mmap_file, socket_*");
 	for (size_t i = 0; i < ARRAY_SIZE(prevention); i++) {
 		const char *why = refusal_at(h, skel, prevention[i].prog);
 
