@@ -14,7 +14,17 @@
 static void note_error(struct sink *s, const char *what, const struct err *err)
 {
 	s->errors++;
+	s->trouble = what;
 	snprintf(s->text, sizeof(s->text), "%s: %.200s", what, err_text(err));
+}
+
+/* It works again: status says so by saying nothing. The count of errors stays. */
+static void note_over(struct sink *s, const char *what)
+{
+	if (s->trouble && !strcmp(s->trouble, what)) {
+		s->trouble = NULL;
+		s->text[0] = 0;
+	}
 }
 
 static void note_errno(struct sink *s, const char *what, int r)
@@ -153,6 +163,7 @@ static int fetch(struct sink *s, uint64_t now)
 		pause_trouble(s, now);
 		return 0;
 	}
+	note_over(s, "journal");
 	s->at_end = r == 0;
 	if (r == 0)
 		return 0;
@@ -230,6 +241,7 @@ void sink_store_cursor(struct sink *s, uint64_t now)
 		note_errno(s, "cursor file", r);
 		return;
 	}
+	note_over(s, "cursor file");
 	s->stored = s->cursor;
 	s->stored_required = required;
 }

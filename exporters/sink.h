@@ -55,8 +55,9 @@ struct sink {
 
 	uint64_t poison, errors, rewinds;
 	bool source_down;
-	char why[128];	/* of the last dead letter */
-	char text[256]; /* last error of our own: source, cursor, dead letters */
+	char why[128];	     /* of the last dead letter */
+	const char *trouble; /* what `text` is about */
+	char text[256]; /* last error of our own, until it is over: source, cursor, dead letters */
 };
 
 /* Opens source and sink and loads the cursor. `s` must not move afterwards. */

@@ -79,6 +79,18 @@ void layout_start(struct layout *p, const char *rest)
 	p->rest = (uint8_t)(rest ? add_group(p, rest) : 0);
 }
 
+static int keep_text(struct layout *p, struct layout_step *s, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (p->texts_n + n + LAYOUT_PIECE > sizeof(p->texts))
+		return -E2BIG;
+	s->text = memcpy(p->texts + p->texts_n, text, n);
+	s->text_n = (uint16_t)n;
+	p->texts_n += n;
+	return 0;
+}
+
 int layout_add(struct layout *p, const struct render_row *rows, size_t n, const char *root)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -95,14 +107,14 @@ int layout_add(struct layout *p, const struct render_row *rows, size_t n, const 
 			.when = (int16_t)r->when,
 			.unless = (int16_t)r->unless,
 			.field = (int16_t)r->field,
-			.text = r->text,
-			.text_n = (uint16_t)(r->text ? strlen(r->text) : 0),
 			.fn = r->fn,
 		};
 		len = snprintf(s->path, sizeof(s->path), "%s%s", rooted ? root : "",
 			       r->path + rooted);
 		if ((size_t)len >= sizeof(s->path))
 			return -ENAMETOOLONG;
+		if (r->text && keep_text(p, s, r->text) < 0)
+			return -E2BIG;
 		p->steps_n++;
 	}
 	return 0;
@@ -204,43 +216,41 @@ static bool is_constant(const struct layout_step *s)
 	return s->text && s->when < 0 && s->unless < 0;
 }
 
-/* Constants that always follow one another become one text, with the objects that end and begin in it. All texts
- * move into the layout, where LAYOUT_PIECE bytes are readable behind them. */
+/* Constants that always follow one another become one text, with the objects that end and begin in it. */
 static int join_constants(struct layout *p)
 {
-	char text[LAYOUT_TEXTS_MAX + LAYOUT_MEMBER_MAX], *d;
-	size_t n = 0, used = 0;
+	char joined[LAYOUT_TEXTS_MAX + LAYOUT_MEMBER_MAX], *d = joined;
+	size_t n = 0;
 
+	*d++ = 'x'; /* not '{': what comes first of an object is seen when it is written */
 	for (size_t i = 0; i < p->steps_n; n++) {
 		struct layout_step *s = &p->steps[n];
+		char *start = d;
 
 		*s = p->steps[i++];
 		if (!s->text)
 			continue;
 		if (s->text_n > LAYOUT_MEMBER_MAX / 2)
 			return -ENAMETOOLONG;
-		text[0] =
-			'x'; /* not '{': what comes first of an object is seen when it is written */
-		d = mempcpy(text + 1, s->text, s->text_n);
+		d = mempcpy(d, s->text, s->text_n);
 		while (is_constant(s) && i < p->steps_n && is_constant(&p->steps[i])) {
-			const struct layout_step *more = &p->steps[i];
+			const struct layout_step *more = &p->steps[i++];
 
 			if (more->text_n > LAYOUT_MEMBER_MAX / 2 ||
-			    (size_t)(d - text) > LAYOUT_TEXTS_MAX)
+			    d - joined > LAYOUT_TEXTS_MAX - LAYOUT_PIECE)
 				return -E2BIG;
 			d = layout_enter(p, d, s->last_group, more->group);
 			d = layout_put_key(d, more->key, more->key_n);
 			d = mempcpy(d, more->text, more->text_n);
 			s->last_group = more->group;
-			i++;
 		}
-		s->text_n = (uint16_t)(d - text - 1);
-		if (used + s->text_n + LAYOUT_PIECE > sizeof(p->texts))
+		if (d - joined > LAYOUT_TEXTS_MAX - LAYOUT_PIECE)
 			return -E2BIG;
-		s->text = memcpy(p->texts + used, text + 1, s->text_n);
-		used += s->text_n;
+		s->text_n = (uint16_t)(d - start);
+		s->text = p->texts + (start - joined); /* where it is going to be */
 	}
 	p->steps_n = (uint16_t)n;
+	memcpy(p->texts, joined, (size_t)(d - joined));
 	return 0;
 }
 

@@ -108,7 +108,8 @@ struct layout {
 	uint16_t steps_n, groups_n;
 	struct layout_step steps[LAYOUT_STEPS_MAX];
 	struct layout_group groups[LAYOUT_GROUPS_MAX];
-	char texts[LAYOUT_TEXTS_MAX];
+	size_t texts_n;
+	char texts[LAYOUT_TEXTS_MAX]; /* of the rows */
 };
 
 /* A field under its own name: ,"proc.cwd": */
@@ -121,7 +122,7 @@ extern struct layout_own_key layout_own_keys[F_COUNT];
 
 /* Starts an empty layout; `rest` is the object for what no row carries ("unmapped"). */
 void layout_start(struct layout *p, const char *rest);
-/* Adds rows; a '$' at the start of a path is replaced by `root`. -E2BIG, -ENAMETOOLONG. */
+/* Adds rows, whose texts are copied; a '$' at the start of a path is replaced by `root`. -E2BIG, -ENAMETOOLONG. */
 int layout_add(struct layout *p, const struct render_row *rows, size_t n, const char *root);
 /* Adds the columns of the kind's fields. */
 int layout_add_columns(struct layout *p, const struct render_column *columns, int version,

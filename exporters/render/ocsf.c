@@ -367,62 +367,65 @@ static char *put_type_uid(struct json_writer *w, char *d, const struct event *ev
 
 /* ---- layouts ---- */
 
-/* Text that lives as long as the layout does: for ever, and there are few. */
-static const char *keep(const char *fmt, unsigned n, const char *s)
+static int add_number(struct layout *p, const char *path, unsigned n)
 {
-	char *text = NULL;
+	char text[16];
+	const struct render_row row = ROW_TEXT(path, text);
 
-	if ((s ? asprintf(&text, fmt, s) : asprintf(&text, fmt, n)) < 0)
-		return NULL;
-	return text;
+	snprintf(text, sizeof(text), "%u", n);
+	return layout_add(p, &row, 1, NULL);
 }
+
+static int add_quoted(struct layout *p, const char *path, const char *value)
+{
+	char text[64];
+	const struct render_row row = ROW_TEXT(path, text);
+
+	if ((size_t)snprintf(text, sizeof(text), "\"%s\"", value) >= sizeof(text))
+		return -ENAMETOOLONG;
+	return layout_add(p, &row, 1, NULL);
+}
+
+#define TRY(call) (r = r < 0 ? r : (call))
 
 static int add_activity(struct layout *p, const struct ocsf_kind *k)
 {
-	unsigned class = k->class;
-	const struct render_row fixed[] = {
-		ROW_TEXT("activity_id", k->activity_of ? "" : keep("%u", k->activity, NULL)),
-		ROW_TEXT("activity_name",
-			 k->activity_of ? "" : keep("\"%s\"", 0, k->activity_name)),
-		ROW_TEXT("type_uid",
-			 k->activity_of ? "" : keep("%u", class * 100 + k->activity, NULL)),
-	};
 	static const struct render_row by_event[] = {
 		ROW_FN("activity_id", put_activity_id),
 		ROW_FN("activity_name", put_activity_name),
 		ROW_FN("type_uid", put_type_uid),
 	};
+	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
-		if (!fixed[i].text)
-			return -ENOMEM;
-	return layout_add(p, k->activity_of ? by_event : fixed, ARRAY_SIZE(fixed), NULL);
+	if (k->activity_of)
+		return layout_add(p, by_event, ARRAY_SIZE(by_event), NULL);
+	TRY(add_number(p, "activity_id", k->activity));
+	TRY(add_quoted(p, "activity_name", k->activity_name));
+	TRY(add_number(p, "type_uid", k->class * 100u + k->activity));
+	return r;
 }
 
 static int add_numbers(struct layout *p, const struct ocsf_kind *k, const struct ocsf_class *c,
 		       int version)
 {
 	const struct render_row rows[] = {
-		ROW_TEXT("class_uid", keep("%u", c->uid, NULL)),
-		ROW_TEXT("class_name", keep("\"%s\"", 0, c->name)),
-		ROW_TEXT("category_uid", keep("%u", c->uid / 1000u, NULL)),
-		ROW_TEXT("category_name", keep("\"%s\"", 0, c->category)),
 		ROW_TEXT("metadata.version", VERSION_TEXT[version]),
 		ROW_TEXT("metadata.profiles",
 			 c->has_action ? "[\"host\",\"security_control\"]" : "[\"host\"]"),
-		ROW_TEXT("severity_id", k->severity ? keep("%u", k->severity, NULL) : ""),
 	};
 	static const struct render_row by_rule[] = { ROW_FN("severity_id", put_severity) };
-	size_t n = ARRAY_SIZE(rows) - !k->severity;
-	int r;
+	int r = layout_add(p, rows, ARRAY_SIZE(rows), NULL);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (!rows[i].text)
-			return -ENOMEM;
-	r = layout_add(p, rows, n, NULL);
-	if (r == 0 && !k->severity)
-		r = layout_add(p, by_rule, 1, NULL);
-	return r < 0 ? r : add_activity(p, k);
+	TRY(add_number(p, "class_uid", c->uid));
+	TRY(add_quoted(p, "class_name", c->name));
+	TRY(add_number(p, "category_uid", c->uid / 1000u));
+	TRY(add_quoted(p, "category_name", c->category));
+	if (k->severity)
+		TRY(add_number(p, "severity_id", (unsigned)k->severity));
+	else
+		TRY(layout_add(p, by_rule, 1, NULL));
+	TRY(add_activity(p, k));
+	return r;
 }
 
 static int add_action(struct layout *p, int version)

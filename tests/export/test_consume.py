@@ -46,7 +46,7 @@ class Consume(TestCase):
         feed.kill()
         done, total = self.consume("--end")
         self.assertCode(done, 0)
-        self.assertEqual(total, {"records": 8000, "events": 6000, "duplicates": 2000, "late": 0, "missing": 0,
+        self.assertEqual(total, {"records": 8000, "events": 6000, "duplicates": 2000, "late": 0, "missing": 0, "gone": 0,
                                  "altered": 0, "sessions": 3})
         ids = [json.loads(line)["id"] for line in done.out.splitlines()]
         for j in journals:
@@ -59,7 +59,7 @@ class Consume(TestCase):
         self.put("S\x1b[31m", 2)
         done, total = self.consume("--end")
         self.assertCode(done, 1)
-        self.assertEqual(total, {"records": 7, "events": 6, "duplicates": 1, "late": 1, "missing": 4, "altered": 1,
+        self.assertEqual(total, {"records": 7, "events": 6, "duplicates": 1, "late": 1, "missing": 4, "gone": 0, "altered": 1,
                                  "sessions": 2})
         self.assertIn(b"session S1: 2 events before seq 5 are missing", done.err)
         self.assertIn(b"session S1: seq 4 came late", done.err)

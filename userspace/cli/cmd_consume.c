@@ -60,6 +60,8 @@ struct consumer {
 	bool assigned;			      /* it is known which partitions are ours */
 	uint64_t owned[PARTITIONS_MAX / 64];  /* bit maps */
 	uint64_t unread[PARTITIONS_MAX / 64]; /* those whose end was not seen yet */
+	int64_t next_offset[PARTITIONS_MAX];  /* 0 = nothing was read yet */
+	uint64_t gone;			      /* offsets that had nothing */
 	bool cut;			      /* no broker is connected, as far as is known */
 	unsigned warnings;
 	uint64_t commit_at, last_at;
@@ -295,6 +297,19 @@ __attribute__((format(printf, 2, 3))) static void warn(struct consumer *c, const
 	log_warn("%s%s", text, c->warnings == WARNINGS_MAX ? " (and so on)" : "");
 }
 
+/* What the broker no longer had when we came to it (retention), or never showed (marks of transactions). */
+static void count_gone(struct consumer *c, const rd_kafka_message_t *m)
+{
+	int64_t *next;
+
+	if (m->partition < 0 || m->partition >= PARTITIONS_MAX)
+		return;
+	next = &c->next_offset[m->partition];
+	if (*next && m->offset > *next)
+		c->gone += (uint64_t)(m->offset - *next);
+	*next = m->offset + 1;
+}
+
 static void take(struct consumer *c, const rd_kafka_message_t *m)
 {
 	struct str session = { m->key, m->key_len }, body = { m->payload, m->len }, id, seq_text;
@@ -302,6 +317,7 @@ static void take(struct consumer *c, const rd_kafka_message_t *m)
 	enum consume_verdict v;
 	uint64_t seq = 0, missed;
 
+	count_gone(c, m);
 	if (rd_kafka_message_headers(m, &list))
 		list = NULL;
 	id = header(list, "id");
@@ -419,7 +435,7 @@ static bool print_sum(const struct consumer *c)
 		{ "records", n.records },	{ "events", n.events },
 		{ "duplicates", n.duplicates }, { "late", n.late },
 		{ "missing", n.missing },	{ "altered", n.altered },
-		{ "sessions", n.sessions },
+		{ "sessions", n.sessions },	{ "gone", c->gone },
 	};
 
 	json_init(&j, &out);

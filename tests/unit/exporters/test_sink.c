@@ -221,6 +221,7 @@ static void test_damaged_journal(void **state)
 	assert_true(run(r, 100));
 	sink_status(&r->sink, &st);
 	assert_true(st.up);
+	assert_string_equal(st.text, "");
 	assert_int_equal(st.acked, 10);
 	sink_close(&r->sink);
 }
@@ -237,6 +238,11 @@ static void test_cursor_unwritable(void **state)
 	assert_int_equal(r->sink.cursor, 10);
 	assert_true(r->sink.errors > 0);
 	assert_non_null(strstr(r->sink.text, "cursor file"));
+	r->sink.cursor_dirfd =
+		dir; /* the disk has room again: status no longer says that it has none */
+	assert_true(run(r, 200));
+	assert_string_equal(r->sink.text, "");
+	assert_true(r->sink.errors > 0);
 	sink_close(&r->sink);
 	close(r->dirfd);
 	r->dirfd = dir;
@@ -418,20 +424,13 @@ static void test_required_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_required_stream),
-		TEST(test_plain),
-		TEST(test_refused),
-		TEST(test_refused_waits_for_those_before),
-		TEST(test_down_then_up),
-		TEST(test_restart),
-		TEST(test_damaged_cursor),
-		TEST(test_filter),
-		TEST(test_bad_filter),
-		TEST(test_rate),
-		TEST(test_required),
-		TEST(test_damaged_journal),
-		TEST(test_cursor_unwritable),
-		TEST(test_storm),
+		TEST(test_required_stream),   TEST(test_plain),
+		TEST(test_refused),	      TEST(test_refused_waits_for_those_before),
+		TEST(test_down_then_up),      TEST(test_restart),
+		TEST(test_damaged_cursor),    TEST(test_filter),
+		TEST(test_bad_filter),	      TEST(test_rate),
+		TEST(test_required),	      TEST(test_damaged_journal),
+		TEST(test_cursor_unwritable), TEST(test_storm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
