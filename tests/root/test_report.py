@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTML report, in a real browser: what it shows is what was recorded, and nothing in it runs."""
 
+import json
 import os
 import re
 import unittest
@@ -245,6 +246,172 @@ class Report(TestCase):
             self.assertEqual(p.text("verdict"), "Altered")
             self.assertIn("could not be read to its end", p.text("notes"))
             self.assertTrue(b.run("return document.getElementById('state').checkVisibility()"))
+
+
+BASE = 36_000_000_000_000
+ID = "01M8ND7YSQX6WVZ8CE7KEPXND5"
+
+
+def made(kind, seq, t, **more):
+    return {"v": 1, "id": "%s:%d" % (ID, seq), "seq": seq, "time": "2026-11-30T05:00:%012.9fZ" % t, "mono": BASE + int(t * 1e9),
+            "kind": kind, "session": ID, "sandbox": "made", "host": "h", **more}
+
+
+@unittest.skipIf(IN_VM, "a browser does not depend on the kernel, and takes minutes under emulation")
+@unittest.skipIf(Browser.missing(), "%s is not installed" % Browser.missing())
+class Made(TestCase):
+    """Records that are made, for what a sandbox does not do at will."""
+
+    def page(self, events, frames=None, *more):
+        lines = self.path("events", "".join(json.dumps(e) + "\n" for e in events))
+        args = [lines]
+        if frames is not None:
+            args.append(self.path("frames", "".join("%d %s %d %s\n" % (BASE + int(t * 1e9), kind, stream,
+                        v.hex() if isinstance(v, bytes) else v) for t, kind, stream, v in frames)))
+        done = cmd(helper("report_page"), *args, *more)
+        self.assertCode(done, 0)
+        return self.path("page.html", done.out)
+
+    def events(self):
+        curl = {"pid": 5001, "nspid": 2, "ppid": 5000, "comm": "curl", "exe": "/usr/bin/curl", "args": ["curl", "-sS", "x"],
+                "start": BASE + int(1e9)}
+        return [
+            made("session.start", 1, 0, run={"backend": "ns", "command": ["agent", "go"], "tier": "full"}),
+            made("exec", 2, 1, proc=curl, outcome="success"),
+            made("net.connect", 3, 2, proc=curl, outcome="success", net={"proto": "tcp", "cookie": 7, "dst": {
+                "ip": "93.184.216.34", "port": 443, "name": "api.example.com"}}),
+            made("net.close", 4, 3, proc=curl, net={"proto": "tcp", "cookie": 7, "bytes_out": 2048, "bytes_in": 4096,
+                                                    "dst": {"ip": "93.184.216.34", "port": 443}}),
+            made("net.connect", 5, 4, proc=curl, outcome="denied", errno="EPERM", net={"proto": "tcp", "dst": {
+                "ip": "10.0.0.9", "port": 22}}),
+            made("gap", 6, 8, gap={"kind": "file.open", "count": 40, "reason": "ring_full",
+                                   "first": "2026-11-30T05:00:05.000000000Z", "last": "2026-11-30T05:00:08.000000000Z"}),
+            made("package.install", 7, 9, proc=curl, package={"manager": "pip", "name": "requests", "version": "2.32.3", "from": "command"}),
+            made("rule.alert", 8, 20, proc=curl, rule={"name": "R1", "priority": "WARNING", "output": "curl [redacted:token:ab12] seen"}),
+            made("exit", 9, 30, proc=curl, exit={"signal": "SIGKILL"}),
+            made("session.stop", 10, 31, run={"reason": "rule"}, exit={"signal": "SIGKILL"}),
+        ]
+
+    def test_panels_filter_and_alert(self):
+        with Browser() as b:
+            p = Page(self, b)
+            p.open(self.page(self.events()))
+            self.assertEqual(p.filter("proc.name=curl and net.dst.port=443"), "2 of 10 events")
+            self.assertEqual(p.filter("net.dst.ip in (93.184.216.0/24)"), "2 of 10 events")
+            self.assertEqual(p.filter("net.dst.ip != 93.184.216.34"), "1 of 10 events")
+            self.assertEqual(p.search("api.example"), "1 hit")
+            net = p.text("p-network")
+            for want in ("denied", "10.0.0.9", "allowed", "api.example.com", "2.0 KiB", "4.0 KiB"):
+                self.assertIn(want, net)
+            self.assertIn("requests2.32.3", p.text("p-packages"))
+            # ten seconds before the alert, and back to it
+            self.assertAlmostEqual(p.now(), 20, places=3)
+            b.run("document.activeElement.blur()")
+            b.press("b")
+            self.assertAlmostEqual(p.now(), 10, places=3)
+            b.press("n")
+            self.assertEqual(p.fields()["rule.name"], "R1")
+            # a gap is a band from its first to its last moment
+            self.assertEqual(b.run("return document.querySelectorAll('#tree .killed').length"), 0)
+            p.open(self.path("page.html"), "#t=30.5&tab=files")
+            self.assertEqual(b.run("return document.querySelectorAll('#tree .killed').length"), 1)
+            self.assertTrue(b.run("return !document.getElementById('p-files').hidden"))
+            self.assertAlmostEqual(p.now(), 30.5, places=3)
+            p.assertQuiet()
+
+    def test_terminal(self):
+        """The player on the page's clock; what it must not do, it is not told."""
+        frames = [(0, "r", 0, "60 12"), (1, "o", 0, b"\x1b[32mhello\x1b[0m \xe2\x82"), (1.5, "o", 0, b"\xac end\r\n"),
+                  (2, "o", 0, b"\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b]8;;http://127.0.0.1:9/\x1b\\li" b"nk\x1b]8;;\x1b\\"),
+                  (3, "o", 0, b"<img src=x onerror=alert(1)></script>\xe2\x80\xaegpj\r\n\x1b]never ends"),
+                  (12, "o", 0, b"\x1bc" + b"x" * 5000 + b"\r\nlast words\r\n"), (13, "w", 0, "9"), (14, "c", 0, "4096")]
+        with Browser() as b:
+            p = Page(self, b)
+            p.open(self.page(self.events(), frames), "#t=2.5")
+            screen = lambda: b.run("return document.getElementById('screen').textContent")
+            wait_for("the terminal", lambda: "link" in screen())
+            self.assertIn("hello € end", screen())
+            for bad in ("owned", "b3du", "127.0.0.1", "onerror"):
+                self.assertNotIn(bad, screen())
+            p.search("last words")
+            self.assertEqual(p.text("hit-count"), "1 hit")
+            b.run("document.getElementById('search').focus()")
+            b.press("\ue007")
+            wait_for("the hit", lambda: "last words" in screen())
+            self.assertAlmostEqual(p.now(), 12, places=2)
+            self.assertEqual(p.search("hello €"), "1 hit")  # over two records, and colours between
+            b.run("document.getElementById('bar').focus()")
+            b.press("\ue011")
+            wait_for("the beginning", lambda: "last words" not in screen() and "hello" not in screen())
+            b.run("document.activeElement.blur()")
+            b.press(".")
+            b.press(".")
+            wait_for("a step", lambda: "hello" in screen())
+            p.open(self.path("page.html"), "#t=3.5")
+            wait_for("the screen", lambda: "<img src=x" in screen())
+            self.assertNotIn("\u202e", screen())
+            self.assertEqual(b.run("return document.querySelectorAll('img, a, iframe').length"), 0)
+            self.assertTrue(b.run("return document.title").startswith("Warder"))
+            p.assertQuiet()
+
+    def test_keyboard_screen_reader_and_colours(self):
+        """axe-core finds nothing, light and dark; and without a pointer one gets everywhere."""
+        with open(os.path.join(BUILD, "web/node_modules/axe-core/axe.min.js"), encoding="utf-8") as f:
+            axe = f.read()
+        path = self.page(self.events())
+        for dark in (False, True):
+            with Browser(dark=dark) as b:
+                p = Page(self, b)
+                p.open(path)
+                background = b.run("return getComputedStyle(document.body).backgroundColor")
+                self.assertEqual(background, "rgb(18, 21, 26)" if dark else "rgb(255, 255, 255)")
+                p.search("curl")
+                b.run(axe + ";window.axe = axe;")
+                for tab in TABS:
+                    p.click("t-" + tab)
+                    b.run("window.found = null; axe.run(document).then(r => { window.found = r.violations.map("
+                          "v => v.id + ': ' + v.nodes[0].target + ': ' + v.nodes[0].failureSummary); })")
+                    self.assertEqual(wait_for("axe", lambda: b.run("return window.found && [window.found]")), [[]], tab)
+                p.click("theme")
+                self.assertNotEqual(b.run("return getComputedStyle(document.body).backgroundColor"), background)
+                seen = set()
+                b.run("document.body.focus()")
+                for _ in range(40):
+                    b.press("\ue004")
+                    seen.add(b.run("return document.activeElement.id"))
+                for want in ("play", "bar", "search", "filter", "rows", "tree", "detail", "t-events", "theme", "alert-next"):
+                    self.assertIn(want, seen)
+
+    def test_long_session_is_told(self):
+        events = self.events()[:2]
+        proc = events[1]["proc"]
+        for i in range(3000):
+            events.append(made("file.write", 3 + i, 2 + i / 100, proc=proc, file={"path": "/w/%d" % i, "bytes": 1}))
+        events.append(made("rule.alert", 3003, 40, proc=proc, rule={"name": "Late", "priority": "WARNING", "output": "x"}))
+        with Browser() as b:
+            p = Page(self, b)
+            p.open(self.page_of(events, 800))
+            self.assertEqual(p.fields()["rule.name"], "Late")  # what matters is there, however late
+            kept = int(re.sub(r"\D", "", p.filter("")))
+            self.assertLessEqual(kept, 800)
+            self.assertIn("%d events of the record are not in this page" % (len(events) - kept),
+                          p.text("notes").replace("\u202f", ""))
+            p.assertQuiet()
+
+    def page_of(self, events, most):
+        lines = self.path("events", "".join(json.dumps(e) + "\n" for e in events))
+        done = cmd(helper("report_page"), lines, "-", str(most))
+        self.assertCode(done, 0)
+        return self.path("page.html", done.out)
+
+    def test_printed_it_is_one_page(self):
+        with Browser(dark=True) as b:
+            p = Page(self, b)
+            p.open(self.page(self.events()))
+            self.assertEqual(len(re.findall(rb"/Type\s*/Page\b", b.print())), 1)
+            text = p.text("summary")
+            for want in (ID, "Alerts (1)", "R1", "denied", "10.0.0.9", "requests", "warder verify", "Reviewed by"):
+                self.assertIn(want, text)
 
 
 @unittest.skipIf(IN_VM, "it does not depend on the kernel")

@@ -10,6 +10,9 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/store/terminal.h"
+
+DEFINE_AUTO(terminal_reader, terminal_reader_free)
 
 #define BLOB_MAX ((size_t)1 << 20)
 
@@ -56,10 +59,46 @@ static int add_blobs(int bundle, struct report *report)
 	return r;
 }
 
+/* The recording, record by record; one that is damaged is shown as far as it can be read. */
+static int add_terminal(int bundle, struct report *report, struct err *damage)
+{
+	static const enum report_terminal_type types[] = {
+		[TERMINAL_OUTPUT] = REPORT_OUTPUT,     [TERMINAL_INPUT] = REPORT_INPUT,
+		[TERMINAL_RESIZE] = REPORT_RESIZE,     [TERMINAL_CUT] = REPORT_CUT,
+		[TERMINAL_WITHHELD] = REPORT_WITHHELD,
+	};
+	AUTO(terminal_reader) struct terminal_reader *reader = NULL;
+	struct terminal_record rec;
+	struct err err = { 0 };
+	uint64_t seq;
+	int r;
+
+	r = terminal_reader_open(&reader, bundle, &err);
+	while (r >= 0 && (r = terminal_reader_next(reader, &rec, &seq, &err)) > 0) {
+		const struct report_frame frame = {
+			.type = types[rec.type],
+			.stream = rec.stream,
+			.mono = rec.mono,
+			.cols = rec.cols,
+			.rows = rec.rows,
+			.bytes = rec.bytes,
+			.data = rec.data,
+		};
+		int k = report_terminal(report, &frame);
+
+		if (k < 0)
+			return k;
+	}
+	if (r < 0 && !damage->code)
+		err_set(damage, r, "the terminal's recording: %s", err_text(&err));
+	return 0;
+}
+
 int report_extra(int bundle, struct report *report, struct err *damage, struct err *err)
 {
-	int r = add_blobs(bundle, report);
+	int r = report_extra_has_terminal(bundle) ? add_terminal(bundle, report, damage) : 0;
 
-	(void)damage;
+	if (r == 0)
+		r = add_blobs(bundle, report);
 	return r < 0 ? err_set(err, r, "writing the page: %s", strerror(-r)) : 0;
 }

@@ -313,7 +313,8 @@ static bool is_grave(const struct event *ev)
 	case WIRE_PACKAGE_INSTALL:
 		return true;
 	default:
-		return ev->kind >= WIRE_RULE_ALERT; /* alerts, actions, gaps, the audit's own */
+		/* alerts, actions, gaps, the audit's own; not what binds the terminal's recording, many of them */
+		return ev->kind >= WIRE_RULE_ALERT && ev->kind != WIRE_TERMINAL;
 	}
 }
 

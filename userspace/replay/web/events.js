@@ -70,7 +70,7 @@ class Events {
     for (const [f, v] of m.all(i)) {
       if (f.name === "rule.trigger") {
         const seq = Number(String(v).slice(String(v).lastIndexOf(":") + 1)), to = m.bySeq.get(seq);
-        add(f.name, asText(v), ...(to === undefined ? [] : [" ", button("show", "Show the event that matched", () => this.page.select(to))]));
+        add(f.name, asText(v), ...(to === undefined ? [] : [" ", button("show", "show the event that matched", () => this.page.select(to))]));
       } else add(f.name, asText(v));
     }
     dl.replaceChildren(...rows);

@@ -57,7 +57,7 @@ class Files {
     const texts = [before, after].map(n => n === undefined ? "" : this.m.blobs.get(n));
     if (before === undefined && after === undefined) return el("span", { class: "dim", text: "not kept" });
     if (texts.includes(undefined)) return el("span", { class: "dim", text: "not in this page" });
-    const b = button("diff", `Show what changed in ${c.path}`, () => {
+    const b = button("diff", `diff of ${c.path}`, () => {
       const row = b.closest("tr"), open = row.nextSibling?.className === "diff-row";
       b.setAttribute("aria-expanded", String(!open));
       if (open) row.nextSibling.remove();

@@ -55,7 +55,7 @@ class Search {
   fill() {
     const shown = this.hits.slice(0, HITS_SHOWN);
     $("hits").hidden = !this.hits.length;
-    $("hits").replaceChildren(...shown.map((h, k) => el("div", { class: "hit" }, button(clockText(h.t), `Go to hit ${k + 1}`, () => this.go(k), "go"),
+    $("hits").replaceChildren(...shown.map((h, k) => el("div", { class: "hit" }, button(clockText(h.t), `${clockText(h.t)}: go to hit ${k + 1}`, () => this.go(k), "go"),
       el("span", { class: "kind", text: h.kind }), el("span", { class: "what", text: h.i === undefined ? h.what : this.m.what(h.i) }))),
       ...(this.hits.length > HITS_SHOWN ? [el("p", { class: "none", text: `${countText(this.hits.length - HITS_SHOWN)} more, on the time bar.` })] : []));
   }

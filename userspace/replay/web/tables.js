@@ -12,7 +12,7 @@ class Tables {
     this.packages();
   }
 
-  go(i) { return button(clockText(this.m.t[i]), `Show the event at ${clockText(this.m.t[i])}`, () => this.page.select(i), "go"); }
+  go(i) { return button(clockText(this.m.t[i]), `${clockText(this.m.t[i])}: show this event`, () => this.page.select(i), "go"); }
 
   // rows: arrays of strings, elements or numbers (set to the right)
   table(caption, heads, rows) {
