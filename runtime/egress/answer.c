@@ -129,9 +129,10 @@ static void take_packet(struct helper *h, const struct asker *to, const uint8_t 
 
 	if (r < 0)
 		return;
-	if (!bucket_take(&h->dns_bucket, clock_ns(CLOCK_MONOTONIC)))
+	if (!bucket_take(&h->dns_bucket, clock_ns(CLOCK_MONOTONIC))) {
+		helper_rest(h);
 		answer(h, to, &q, DNS_REFUSED, NULL, 0, "limit.dns");
-	else if (r > 0)
+	} else if (r > 0)
 		answer(h, to, &q, r, NULL, 0, "dns");
 	else
 		answer_name(h, to, &q);
@@ -141,7 +142,7 @@ void answer_udp(struct helper *h)
 {
 	uint8_t p[4096]; /* what is longer is cut, and then it is no question of ours */
 
-	for (int i = 0; i < TURN && !tell_is_full(h); i++) {
+	for (int i = 0; i < TURN && !h->paused; i++) {
 		struct sockaddr_in peer;
 		socklen_t len = sizeof(peer);
 		ssize_t n = recvfrom(h->inside[INSIDE_UDP], p, sizeof(p), MSG_DONTWAIT,
@@ -187,7 +188,7 @@ void answer_tcp(struct helper *h, uint32_t slot)
 	struct dns_conn *c = slot < DNS_CONNS ? &h->dns[slot] : NULL;
 	ssize_t n;
 
-	if (!c || c->fd < 0 || tell_is_full(h))
+	if (!c || c->fd < 0 || h->paused)
 		return;
 	n = recv(c->fd, c->buf + c->have, sizeof(c->buf) - c->have, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

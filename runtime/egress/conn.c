@@ -157,8 +157,12 @@ static int dial(struct helper *h, struct conn *c, const struct egress_addr *a)
 	}
 	c->state = CONN_DIAL;
 	c->deadline = clock_ns(CLOCK_MONOTONIC) + DIAL_NS;
-	return helper_watch(h, c->out, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-			    watch_of(WATCH_CONN, c->slot));
+	if (helper_watch(h, c->out, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+			 watch_of(WATCH_CONN, c->slot)) < 0) {
+		close(take_fd(c->out));
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 static void dial_next(struct helper *h, struct conn *c)
@@ -347,6 +351,8 @@ static void begin(struct helper *h, struct conn *c)
 	socklen_t len = sizeof(c->cookie);
 
 	if (why) {
+		if (!strncmp(why, "limit", 5))
+			helper_rest(h);
 		conn_end(h, c, EACCES, why);
 		return;
 	}
@@ -369,6 +375,7 @@ static void turn_away(struct helper *h, struct conn *full)
 {
 	full->name = name_of(h, &full->dst);
 	tell_connect(h, full, EACCES, "limit.connections");
+	helper_rest(h);
 	reset(full->in);
 	close(full->in);
 }
@@ -392,7 +399,7 @@ static struct conn *new_conn(struct helper *h, const struct conn *first)
 
 void conn_accept(struct helper *h)
 {
-	for (int i = 0; i < ACCEPT_TURN && !tell_is_full(h); i++) {
+	for (int i = 0; i < ACCEPT_TURN && !h->paused; i++) {
 		struct conn first = { .out = -1, .up.pipe = { -1, -1 }, .down.pipe = { -1, -1 } },
 			    *c;
 		struct sockaddr_storage s;

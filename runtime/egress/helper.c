@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <poll.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 
 #define BATCH	    64
 #define SWEEP_MS    250
+#define HELPER_NICE 5
 #define FDS_OF_CONN 6
 #define FDS_OTHER   128
 
@@ -46,6 +48,12 @@ void helper_pause(struct helper *h, bool pause)
 		helper_watch(h, h->inside[i], pause ? 0 : EPOLLIN, watch_of(what[i], 0));
 	for (uint32_t i = 0; i < DNS_CONNS; i++)
 		helper_watch(h, h->dns[i].fd, pause ? 0 : EPOLLIN, watch_of(WATCH_DNS, i));
+}
+
+void helper_rest(struct helper *h)
+{
+	h->rest_until = clock_ns(CLOCK_MONOTONIC) + REST_NS;
+	helper_pause(h, true);
 }
 
 bool bucket_take(struct bucket *b, uint64_t now)
@@ -138,6 +146,8 @@ static int set_up(struct helper *h, const struct egress_options *opt, struct err
 	h->connect_bucket.tokens = h->connect_bucket.burst * 1000ull;
 	h->dns_bucket.tokens = h->dns_bucket.burst * 1000ull;
 	h->connect_bucket.at = h->dns_bucket.at = clock_ns(CLOCK_MONOTONIC);
+	/* Of the host's time the sandbox's traffic takes what others leave. */
+	(void)setpriority(PRIO_PROCESS, 0, HELPER_NICE);
 	if (opt->drop) {
 		r = opt->drop(opt->uid, opt->gid, err);
 		if (r < 0)
@@ -228,6 +238,11 @@ static void sweep(struct helper *h)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
+	if (h->rest_until && now >= h->rest_until) {
+		h->rest_until = 0;
+		if (!tell_is_full(h))
+			helper_pause(h, false);
+	}
 	if (now - h->last_turn < SWEEP_MS * NSEC_PER_MSEC)
 		return;
 	h->last_turn = now;
@@ -239,7 +254,10 @@ static void loop(struct helper *h)
 {
 	while (!h->over) {
 		struct epoll_event ev[BATCH];
-		int ms = h->work ? 0 : has_deadlines(h) ? SWEEP_MS : -1;
+		int ms = h->work	    ? 0
+			 : h->rest_until    ? (int)(REST_NS / NSEC_PER_MSEC)
+			 : has_deadlines(h) ? SWEEP_MS
+					    : -1;
 		int n = epoll_wait(h->epoll, ev, BATCH, resolve_timeout(h, ms));
 
 		for (int i = 0; i < n; i++)
@@ -254,12 +272,14 @@ static void loop(struct helper *h)
 static void finish(struct helper *h)
 {
 	const struct egress_event over = { .type = EGRESS_OVER };
+	struct pollfd pfd = { .fd = h->events, .events = POLLOUT };
 
 	for (uint32_t i = 0; i < h->policy->limits.connections; i++)
 		if (h->conns[i])
 			conn_end(h, h->conns[i], ECANCELED, "over");
 	tell(h, &over);
-	tell_flush(h);
+	while (h->told_n && poll(&pfd, 1, OVER_MS) > 0)
+		tell_flush(h);
 }
 
 void helper_main(int control, const struct egress_options *opt)

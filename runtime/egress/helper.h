@@ -10,11 +10,15 @@
 #include "runtime/egress/policy.h"
 #include "userspace/base/clock.h"
 
-#define NAMES_MAX    1024 /* different ones that get an address inside */
-#define CANDIDATES   8	  /* addresses of one name that are tried */
-#define DNS_CONNS    8	  /* DNS by TCP, at once */
-#define QUESTIONS    64	  /* open: waiting for the resolver */
-#define TOLD_MAX     512  /* events that wait for who takes them */
+#define NAMES_MAX  1024 /* different ones that get an address inside */
+#define CANDIDATES 8	/* addresses of one name that are tried */
+#define DNS_CONNS  8	/* DNS by TCP, at once */
+#define QUESTIONS  64	/* open: waiting for the resolver */
+#define TOLD_PAUSE 512	/* events that wait for who takes them: nothing new is decided */
+/* Each connection that is open then can end, and end refused. */
+#define TOLD_MAX     (2 * TOLD_PAUSE + 2 * EGRESS_CONNECTIONS_MAX)
+#define REST_NS	     (50 * NSEC_PER_MSEC) /* after a limit was hit: refusing costs the host, too */
+#define OVER_MS	     1000		  /* for the last events */
 #define BUF_SIZE     (2 * EGRESS_HEAD_MAX)
 #define SNIFF_NS     (5 * NSEC_PER_SEC)
 #define DIAL_NS	     (10 * NSEC_PER_SEC) /* each address */
@@ -111,6 +115,7 @@ struct helper {
 	uint64_t last_turn;	   /* of the sweep over deadlines */
 	bool over;		   /* the sandbox is: no new ones */
 	bool work;		   /* a connection is `again` */
+	uint64_t rest_until;	   /* CLOCK_MONOTONIC; 0 = not resting */
 	bool paused;		   /* nothing new until events were taken */
 	struct egress_event *told; /* ring */
 	size_t told_at, told_n;
@@ -133,10 +138,12 @@ static inline uint64_t watch_of(enum watch what, uint32_t id)
 }
 
 void helper_pause(struct helper *h, bool pause);
+/* A limit was hit: take nothing new for REST_NS. */
+void helper_rest(struct helper *h);
 int helper_watch(struct helper *h, int fd, uint32_t events, uint64_t what);
 
 /* ---- tell.c ---- */
-/* Kept until there is room; while TOLD_MAX wait nothing new is decided. */
+/* Kept until there is room; while TOLD_PAUSE wait nothing new is decided. */
 void tell(struct helper *h, const struct egress_event *ev);
 void tell_flush(struct helper *h);
 bool tell_is_full(const struct helper *h);

@@ -42,14 +42,30 @@ static void add_attr(struct route_msg *m, uint16_t type, const void *p, size_t n
 	m->head.nlmsg_len = NLMSG_ALIGN(m->head.nlmsg_len) + (uint32_t)RTA_ALIGN(a->rta_len);
 }
 
-/* Addresses that are this namespace's own, whoever has them outside. */
-static int add_local(int sock, int family, const void *dst, size_t len, uint8_t bits)
+/* A request and the kernel's answer: 0 or -errno. */
+static int talk(int sock, const void *p, size_t len)
 {
 	struct {
 		struct nlmsghdr head;
 		struct nlmsgerr error;
 		char rest[256];
 	} answer;
+	ssize_t n;
+
+	if (send(sock, p, len, 0) < 0)
+		return -errno;
+	n = recv(sock, &answer, sizeof(answer), 0);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < sizeof(answer.head) + sizeof(answer.error) ||
+	    answer.head.nlmsg_type != NLMSG_ERROR)
+		return -EPROTO;
+	return answer.error.error;
+}
+
+/* Addresses that are this namespace's own, whoever has them outside. */
+static int add_local(int sock, int family, const void *dst, size_t len, uint8_t bits)
+{
 	struct route_msg m = {
 		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
 			  .nlmsg_type = RTM_NEWROUTE,
@@ -62,22 +78,37 @@ static int add_local(int sock, int family, const void *dst, size_t len, uint8_t 
 			   .rtm_type = RTN_LOCAL },
 	};
 	const uint32_t oif = LO_INDEX, own = htonl(INADDR_LOOPBACK);
-	ssize_t n;
 
 	if (bits)
 		add_attr(&m, RTA_DST, dst, len);
 	add_attr(&m, RTA_OIF, &oif, sizeof(oif));
 	if (family == AF_INET) /* else it would be the peer's address */
 		add_attr(&m, RTA_PREFSRC, &own, sizeof(own));
-	if (send(sock, &m, m.head.nlmsg_len, 0) < 0)
-		return -errno;
-	n = recv(sock, &answer, sizeof(answer), 0);
-	if (n < 0)
-		return -errno;
-	if ((size_t)n < sizeof(answer.head) + sizeof(answer.error) ||
-	    answer.head.nlmsg_type != NLMSG_ERROR)
-		return -EPROTO;
-	return answer.error.error;
+	return talk(sock, &m, m.head.nlmsg_len);
+}
+
+/* An address that is not 127.0.0.1: without one, programs that ask with AI_ADDRCONFIG are told that there is no
+ * IPv4 here (getaddrinfo(3)). */
+static int add_address(int sock)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifaddrmsg addr;
+		struct rtattr attr;
+		uint32_t own;
+	} m = {
+		.head = { .nlmsg_len = sizeof(m),
+			  .nlmsg_type = RTM_NEWADDR,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL },
+		.addr = { .ifa_family = AF_INET,
+			  .ifa_prefixlen = 32,
+			  .ifa_scope = RT_SCOPE_UNIVERSE,
+			  .ifa_index = LO_INDEX },
+		.attr = { .rta_len = RTA_LENGTH(sizeof(uint32_t)), .rta_type = IFA_LOCAL },
+		.own = htonl(EGRESS_FAKE_BASE + 1),
+	};
+
+	return talk(sock, &m, sizeof(m));
 }
 
 static int add_routes(const struct egress_policy *p)
@@ -88,6 +119,9 @@ static int add_routes(const struct egress_policy *p)
 
 	if (sock < 0)
 		return -errno;
+	r = add_address(sock);
+	if (r < 0)
+		return r;
 	if (!p->open)
 		return add_local(sock, AF_INET, &fake, sizeof(fake), EGRESS_FAKE_BITS);
 	r = add_local(sock, AF_INET, NULL, 0, 0);

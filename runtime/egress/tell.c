@@ -37,13 +37,13 @@ void tell_flush(struct helper *h)
 	}
 	if (h->told_n == 0)
 		helper_watch(h, h->events, 0, watch_of(WATCH_EVENTS, 0));
-	if (!tell_is_full(h))
+	if (!tell_is_full(h) && !h->rest_until)
 		helper_pause(h, false);
 }
 
 bool tell_is_full(const struct helper *h)
 {
-	return h->told_n >= TOLD_MAX / 2;
+	return h->told_n >= TOLD_PAUSE;
 }
 
 bool tell_is_due(struct helper *h, const char *reason, uint64_t now, uint32_t *ret_count)

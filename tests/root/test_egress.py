@@ -51,6 +51,7 @@ def udp(ip, port):
     s.connect((ip, int(port)))
     s.send(b"x")
     return s.recv(10).decode()
+def look_v4(name): return sorted({a[4][0] for a in socket.getaddrinfo(name, 1, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)})
 def look(name): return sorted({a[4][0] for a in socket.getaddrinfo(name, 1, type=socket.SOCK_STREAM)})
 def half(host, port):
     with socket.create_connection((host, int(port)), 10) as s:
@@ -227,7 +228,7 @@ class Egress(TestCase):
         s = self.go("allow=good.example,*.wild.example:80,six.example:80", "get,good.example", "get,a.wild.example",
                     "get,six.example", "look,other.example", "look,wild.example", "get,good.example,8080",
                     "get," + WEB, "get," + WEB6, "udp,%s,53" % RESOLVER, "look,good.example", "udp,198.18.1.0,443",
-                    "serve,8080", "serve,443", "look,GOOD.example")
+                    "serve,8080", "serve,443", "look,GOOD.example", "look_v4,good.example")
         self.assertEqual(s.code, 0, s)
         say = s.said
         self.assertEqual(say[:3], ["web"] * 3)
@@ -237,7 +238,7 @@ class Egress(TestCase):
             self.assertRegex(say[i], "refused|unreachable|not permitted", s.said)
         self.assertEqual(say[9], ["198.18.1.0"])
         self.assertEqual(say[11:13], ["own", "own"])
-        self.assertEqual(say[13], ["198.18.1.0"])
+        self.assertEqual(say[13:], [["198.18.1.0"]] * 2)
         # Nothing was asked outside about names that are not allowed.
         self.assertEqual({n.lower() for n in self.net.dns.asked}, {"good.example", "a.wild.example", "six.example"})
         self.assertEqual(self.decisions(s), [("good.example", 80, "success", None), ("a.wild.example", 80, "success", None),
@@ -426,6 +427,52 @@ except OSError as e:
         self.assertIn("unsafe.net_host", s.result["degraded"])
         s = self.session("true", netns=self.net.host)
         self.assertNotIn(b"UNSAFE", s.err)
+
+    def test_two_hundred_leave_nothing(self):
+        """All alive at once, without probes."""
+        before = own_cgroups()
+        done = cmd(helper("egress_many"), "30" if IN_VM else "200", timeout=300 * SLOW)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(own_cgroups(), before)
+        without, with_out = map(int, done.out.split())
+        print("start without %d us, with %d us" % (without, with_out))
+
+    def test_download(self):
+        """100 MB arrive whole and are counted."""
+        size = 100 << 20
+        def send(s):
+            s.recv(1)
+            block = bytes(range(256)) * 1024
+            for _ in range(size // len(block)):
+                s.sendall(block)
+        self.net.listen("127.0.0.1", 9000, send, self.net.host)
+        script = r"""
+import hashlib, socket, sys, time
+def fetch(host):
+    t = time.monotonic()
+    with socket.create_connection((host, 9000)) as s:
+        s.sendall(b"d")
+        n, buf, h = 0, bytearray(1 << 18), hashlib.md5() if len(sys.argv) > 1 else None
+        while True:
+            k = s.recv_into(buf)
+            if not k:
+                break
+            n += k
+            if h:
+                h.update(memoryview(buf)[:k])
+    return n, time.monotonic() - t, h and h.hexdigest()
+print(*fetch(HOST))
+"""
+        plain = cmd(*self.net.host.inside([PYTHON_IN_SANDBOX, "-c", script.replace("HOST", "'127.0.0.1'"), "sum"]))
+        self.assertEqual(plain.code, 0, plain)
+        s = self.go("allow", command=[PYTHON_IN_SANDBOX, "-c", script.replace("HOST", "'srv'"), "sum"],
+                    options=["--net-service", "srv=127.0.0.1:9000"])
+        self.assertEqual(s.code, 0, s)
+        self.assertEqual(s.out.split()[::2], plain.out.split()[::2])
+        self.assertEqual(int(s.out.split()[0]), size)
+        print("100 MB: plain %s s, by the way out %s s" % (plain.out.split()[1], s.out.split()[1]))
+        close = s.kinds("net.close", vantage="runtime")[-1]
+        self.assertEqual((field(close, "net.bytes_in"), field(close, "net.bytes_out")), (size, 1))
 
 
 class Usage(TestCase):
