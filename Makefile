@@ -62,7 +62,7 @@ $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFL
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store capture replay rules exporters runtime pipeline catalog cli
+FOLDERS := base event config enrich action store capture replay rules exporters runtime workspace pipeline catalog cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -187,6 +187,7 @@ RANK_replay    := base event replay
 RANK_rules     := base event rules
 RANK_exporters := base event exporters
 RANK_runtime   := base runtime
+RANK_workspace := base workspace
 RANK_pipeline  := $(filter-out catalog cli,$(FOLDERS))
 RANK_catalog   := $(filter-out cli,$(FOLDERS))
 RANK_cli       := $(FOLDERS)

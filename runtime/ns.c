@@ -238,6 +238,26 @@ static int exec_error(const struct sandbox_plan *p, int code, struct err *err)
 	}
 }
 
+/* Its own /workspace, to be looked at when it is dead: a file system without a mount lives as long as somebody has
+ * it open. */
+static void hold_workspace(struct sandbox *s)
+{
+	auto_close int root = -1;
+	char path[64];
+
+	for (size_t i = 0; i < s->plan->root_n; i++)
+		if (s->plan->root[i].kind == ROOT_BIND &&
+		    !strcmp(s->plan->root[i].target, "/workspace"))
+			return;
+	if (s->workspace >= 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)s->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root >= 0)
+		s->workspace = sys_openat2(root, "workspace", O_PATH | O_DIRECTORY,
+					   RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
+}
+
 /* Answers the set-up task until the payload runs or something has failed. */
 static int follow_setup(struct sandbox *s, struct err *err)
 {
@@ -257,12 +277,14 @@ static int follow_setup(struct sandbox *s, struct err *err)
 			r = mapped ? -EPROTO
 				   : userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
 			mapped = true;
+			hold_workspace(s); /* it has its root, and waits for us */
 			if (r == 0)
 				r = frame_send(s, FRAME_MAPPED, 0);
 			if (r < 0)
 				return err_set(err, -r, "sandbox set-up: id maps: %m");
 			break;
 		case FRAME_STARTED:
+			hold_workspace(s); /* where there is no user namespace */
 			return 0;
 		case FRAME_EXEC_FAILED:
 			if (f.code <= 0 || f.code > 4095)

@@ -15,6 +15,7 @@ size_t sandbox_plan_places(const struct sandbox_plan *p, struct sandbox_place *r
 		rows[n++] = (struct sandbox_place){
 			.inside = op->target,
 			.host = op->kind == ROOT_BIND ? op->source : NULL,
+			.is_shared = op->kind == ROOT_BIND && op->foreign && op->writable,
 		};
 	}
 	return n;

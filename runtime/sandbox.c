@@ -30,6 +30,7 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	s->control = s->pidfd = -1;
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		s->walls[i] = -1;
+	s->control = s->pidfd = s->workspace = -1;
 	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &plan->limits, err);
 	if (r < 0)
 		return r;
@@ -75,6 +76,11 @@ int sandbox_freeze_fd(const struct sandbox *s)
 int sandbox_events_fd(const struct sandbox *s)
 {
 	return s->cgroup.events;
+}
+
+int sandbox_workspace_fd(const struct sandbox *s)
+{
+	return s->workspace;
 }
 
 int sandbox_fd(const struct sandbox *s)
@@ -170,6 +176,8 @@ void sandbox_free(struct sandbox *s)
 	cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
 	if (s->stage != STAGE_CREATED && s->stage != STAGE_DEAD)
 		s->plan->backend->done(s);
+	if (s->workspace >= 0) /* its memory is the control group's */
+		close(s->workspace);
 	cgroup_remove(&s->cgroup);
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		if (s->walls[i] >= 0)

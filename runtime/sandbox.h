@@ -78,6 +78,7 @@ size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **r
  * of shorter ones. Strings live as long as the plan. Returns the number of rows. */
 struct sandbox_place {
 	const char *inside, *host;
+	bool is_shared; /* a directory or file of the operator that the payload may write */
 };
 size_t sandbox_plan_places(const struct sandbox_plan *p, struct sandbox_place *rows, size_t max);
 
@@ -104,6 +105,9 @@ const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p);
  * payload's exec succeeded or failed: -ENOENT / -EACCES / -ENOEXEC of the command (exit 127 / 126),
  * any other failure is ours (exit 125) and nothing is left behind. */
 int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err);
+/* O_PATH on the sandbox's own /workspace, from sandbox_start to sandbox_free, also when all in it are dead; -1 when
+ * that is a directory of the host, or could not be had. */
+int sandbox_workspace_fd(const struct sandbox *s);
 /* Readable when init has something to say or has gone. */
 int sandbox_fd(const struct sandbox *s);
 

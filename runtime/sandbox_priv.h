@@ -17,6 +17,7 @@ struct sandbox {
 	uint32_t host_id; /* uid and gid on the host */
 	int control;	  /* to init; -1 */
 	int pidfd;	  /* of init; -1 */
+	int workspace;	  /* O_PATH; -1 */
 	pid_t pid;
 	struct egress *egress;	/* borrowed; NULL */
 	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */

@@ -9,16 +9,19 @@
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
+#include "userspace/cli/diff_workspace.h"
 #include "userspace/cli/util.h"
 #include "userspace/replay/timeline.h"
 
 DEFINE_AUTO(catalog, catalog_close)
 
 struct diff_args {
-	bool json, quiet, help;
+	bool json, quiet, help, workspace;
 };
 
 static const struct option_def OPTIONS[] = {
+	{ "workspace", 'w', OPT_FLAG, offsetof(struct diff_args, workspace), NULL,
+	  "of one session: files created (+), changed (~), deleted (-)" },
 	{ "json", 0, OPT_FLAG, offsetof(struct diff_args, json), NULL,
 	  "one JSON object a difference" },
 	{ "quiet", 'q', OPT_FLAG, offsetof(struct diff_args, quiet), NULL, "only the exit code" },
@@ -30,6 +33,8 @@ static const char PURPOSE[] =
 	"What session B did that session A, perhaps an approved one, did not (+), and what it did not do\n"
 	"(-): programs executed, files opened to write or changed, destinations, names asked for, rules that\n"
 	"fired, escape attempts.\n\n"
+	"With --workspace what one session left in /workspace and its --rw places, other than it found it; of a\n"
+	"session that runs: now.\n\n"
 	"Exit code: 0 the same, 1 differences, 125 error.";
 
 struct differences {
@@ -90,8 +95,17 @@ int cmd_diff(int argc, char **argv)
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("diff", &err);
 	if (args.help) {
-		cli_usage("diff [OPTIONS] A B", PURPOSE, OPTIONS);
+		cli_usage("diff [OPTIONS] A B | diff --workspace SESSION", PURPOSE, OPTIONS);
 		return 0;
+	}
+	if (args.workspace && n == 1) {
+		if (diff_workspace(argv[1], args.json, args.quiet, &d.n, &err) < 0)
+			return cli_fail(&err);
+		return cli_finish_output(d.n > 0);
+	}
+	if (args.workspace) {
+		err_set(&err, EINVAL, "--workspace is about one session");
+		return cli_bad_usage("diff", &err);
 	}
 	if (n != 2) {
 		err_set(&err, EINVAL, "two sessions are compared");

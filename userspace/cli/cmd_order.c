@@ -73,7 +73,8 @@ static int find(int *ret_fd, char *ret_name, size_t size, const char *word, cons
 	return *ret_fd < 0 ? err_set(err, errno, "session '%s': %m", ret_name) : 0;
 }
 
-static int ask(const struct verb *verb, const char *word, struct err *err)
+/* `quiet`: nothing on stdout. */
+static int ask(const struct verb *verb, const char *word, bool quiet, struct err *err)
 {
 	struct control_answer answer = { 0 };
 	char session[256], request[CONTROL_TEXT];
@@ -99,7 +100,8 @@ static int ask(const struct verb *verb, const char *word, struct err *err)
 			*p = '?';
 	if (answer.result < 0)
 		return err_set(err, answer.result, "session %s: %s", session, answer.text);
-	printf("session %s: %s\n", session, answer.text);
+	if (!quiet)
+		printf("session %s: %s\n", session, answer.text);
 	return 0;
 }
 
@@ -119,7 +121,7 @@ static int run_order(const struct verb *verb, int argc, char **argv)
 		err_set(&err, EINVAL, "it takes one %s", verb->question ? "question" : "session");
 		return cli_bad_usage(verb->name, &err);
 	}
-	if (ask(verb, argv[1], &err) < 0)
+	if (ask(verb, argv[1], false, &err) < 0)
 		return cli_fail(&err);
 	return cli_finish_output(0);
 }
@@ -129,7 +131,15 @@ int order_reload(const char *session)
 	static const struct verb v = { "reload", "", "", false };
 	struct err err = { 0 };
 
-	return ask(&v, session, &err) < 0 ? cli_fail(&err) : cli_finish_output(0);
+	return ask(&v, session, false, &err) < 0 ? cli_fail(&err) : cli_finish_output(0);
+}
+
+int order_workspace(const char *session)
+{
+	static const struct verb v = { "workspace", "", "", false };
+	struct err err = { 0 };
+
+	return ask(&v, session, true, &err);
 }
 
 #define ORDER(word, argument, question, purpose)                                               \

@@ -40,7 +40,7 @@ struct run_args {
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
 	uint64_t hold_timeout, freeze_timeout;
 	const char *hold_default;
-	bool dry_run_actions;
+	bool dry_run_actions, no_workspace_diff, keep_texts;
 	uint64_t usage_period;
 	const char *baseline;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output;
@@ -132,6 +132,10 @@ static const struct option_def OPTIONS[] = {
 	  "the answer when nobody gives one: deny (default: the sandbox is killed) or approve" },
 	{ "freeze-timeout", 0, OPT_DURATION, AT(freeze_timeout), "TIME",
 	  "kill a sandbox that was frozen for so long (default: 15m; 0: never)" },
+	{ "no-workspace-diff", 0, OPT_FLAG, AT(no_workspace_diff), NULL,
+	  "do not compare /workspace and --rw places at the end" },
+	{ "keep-texts", 0, OPT_FLAG, AT(keep_texts), NULL,
+	  "keep small texts that changed there in the record, before and after" },
 	{ "dry-run-actions", 0, OPT_FLAG, AT(dry_run_actions), NULL,
 	  "rules only tell what they would do: nothing is denied, killed, frozen or held" },
 	{ "dry-run", 0, OPT_FLAG, AT(dry_run), NULL, "print what would be done, do nothing" },
@@ -710,6 +714,9 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 	struct run_options opt = {
 		.spec = spec,
 		.sign = sign,
+		.workspace = a->no_workspace_diff ? RUN_WORKSPACE_IGNORED :
+			     a->keep_texts	  ? RUN_WORKSPACE_TEXTS :
+						    RUN_WORKSPACE_TOLD,
 		.pressure = pressure,
 		.when_full = when_full,
 		.urgent_bytes = a->urgent_ring,

@@ -29,5 +29,7 @@ int cmd_version(int argc, char **argv);
 
 /* `warder rules reload SESSION`: its exit code. */
 int order_reload(const char *session);
+/* Have a running session compare its workspace; 0: it will. */
+int order_workspace(const char *session);
 
 #endif

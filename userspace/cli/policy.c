@@ -42,6 +42,8 @@ static const struct {
 	{ "evidence.sign", "sign" },
 	{ "evidence.when_full", "when-full" },
 	{ "evidence.witness", "witness" },
+	{ "evidence.no_workspace_diff", "no-workspace-diff" },
+	{ "evidence.keep_texts", "keep-texts" },
 };
 
 static const char *option_of(const char *key)

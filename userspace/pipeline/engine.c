@@ -27,6 +27,7 @@
 #include "userspace/pipeline/sink_watch.h"
 #include "userspace/pipeline/source.h"
 #include "userspace/pipeline/store_guard.h"
+#include "userspace/pipeline/workspace_take.h"
 
 #define READY_TIMEOUT_MS 10000
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
@@ -91,6 +92,7 @@ struct engine {
 	bool finished;
 	int egress_fd; /* -1: it has ended */
 	bool egress_over; /* as it should */
+	struct workspace_texts workspace;
 	struct reload_job reload;
 	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
 };
@@ -434,6 +436,14 @@ static void carry_out(void *arg, const char *word, const char *argument, const c
 			 "rule files are read again; an audit.rules event tells how it went");
 		return;
 	}
+	if (!strcmp(word, "workspace")) {
+		const struct engine_msg msg = { .type = ENGINE_WORKSPACE };
+
+		ret->result = send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
+		snprintf(ret->text, sizeof(ret->text),
+			 "the workspace is compared; a workspace.scan event ends what was found");
+		return;
+	}
 	ret->result = -EINVAL;
 	snprintf(ret->text, sizeof(ret->text), "unknown request");
 }
@@ -707,7 +717,8 @@ static void read_control(struct engine *e)
 	int passed;
 	ssize_t n = receive(e->fd, &msg, &passed);
 
-	if (passed >= 0 && (n != sizeof(msg) || msg.type != ENGINE_RULES))
+	if (passed >= 0 &&
+	    (n != sizeof(msg) || (msg.type != ENGINE_RULES && msg.type != ENGINE_WORKSPACE)))
 		close(take_fd(passed));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -721,6 +732,8 @@ static void read_control(struct engine *e)
 		pipeline_feed(e->pipeline, msg.record, sizeof(msg.record));
 	else if (msg.type == ENGINE_RULES)
 		begin_rules(e, &msg.rules, passed);
+	else if (msg.type == ENGINE_WORKSPACE)
+		workspace_take(&e->workspace, e->pipeline, e->opt->session.sandbox_id, passed);
 	else if (msg.type == ENGINE_USAGE)
 		take_usage(e, msg.used);
 	else if (msg.type == ENGINE_FINISH)
@@ -818,6 +831,7 @@ static void engine_main(int fd, const struct engine_options *opt)
 	sigset_t all;
 
 	init_gauges(&e);
+	e.workspace.bundle_fd = opt->bundle_fd;
 	/* A session of its own, deaf to the terminal's signals: the root part decides when to stop. */
 	control_init(&e.control, opt->control_fd, opt->owner);
 	setsid();
@@ -948,25 +962,38 @@ bool engine_next(int fd, struct engine_msg *ret)
 	return recv(fd, ret, sizeof(*ret), MSG_DONTWAIT) == (ssize_t)sizeof(*ret);
 }
 
-int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules)
+static int send_with_fd(int fd, const struct engine_msg *msg, int passed)
 {
 	union {
 		struct cmsghdr head;
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = { { 0 } };
-	struct engine_msg msg = { .type = ENGINE_RULES, .rules = *rules };
-	struct iovec iov = { &msg, sizeof(msg) };
+	struct iovec iov = { (void *)(uintptr_t)msg, sizeof(*msg) };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (texts_fd >= 0) {
+	if (passed >= 0) {
 		mh.msg_control = &control;
 		mh.msg_controllen = sizeof(control);
 		control.head.cmsg_level = SOL_SOCKET;
 		control.head.cmsg_type = SCM_RIGHTS;
 		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &texts_fd, sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &passed, sizeof(int));
 	}
 	return sendmsg(fd, &mh, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules)
+{
+	const struct engine_msg msg = { .type = ENGINE_RULES, .rules = *rules };
+
+	return send_with_fd(fd, &msg, texts_fd);
+}
+
+int engine_send_workspace(int fd, int items_fd)
+{
+	const struct engine_msg msg = { .type = ENGINE_WORKSPACE };
+
+	return send_with_fd(fd, &msg, items_fd);
 }
 
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
@@ -983,6 +1010,7 @@ int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engin
 	} while ((n < 0 && errno == EINTR) ||
 		 (n == (ssize_t)sizeof(msg) &&
 		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RELOAD ||
+		   msg.type == ENGINE_WORKSPACE ||
 		   msg.type == ENGINE_RULES_DONE || msg.type == ENGINE_STOPPED)));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

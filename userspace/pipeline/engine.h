@@ -10,6 +10,7 @@
 #include "userspace/pipeline/outcome.h"
 #include "userspace/pipeline/record.h"
 #include "userspace/store/signer.h"
+#include "userspace/workspace/workspace.h"
 
 struct engine_options {
 	struct capture *capture;
@@ -52,6 +53,8 @@ enum engine_msg_type {
 	ENGINE_RULES_DONE, /* to root: text says how that went; ok or not */
 	ENGINE_RELOAD,	   /* to root: an operator wants the rule files read again */
 	ENGINE_STOPPED,	   /* to root: text says why the sandbox stands still; empty: it goes on */
+	ENGINE_WORKSPACE, /* to root: an operator wants the workspace compared; to engine, with a
+			     * descriptor: what was found */
 };
 
 struct engine_result {
@@ -111,6 +114,8 @@ bool engine_next(int fd, struct engine_msg *ret);
 /* Other rules: the texts in `texts_fd` (reload.h), or with -1 and `text` why there are none. Answered by
  * ENGINE_RULES_DONE. */
 int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules);
+/* What workspace_compare has written to `items_fd`. */
+int engine_send_workspace(int fd, int items_fd);
 /* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
 		  struct err *err);

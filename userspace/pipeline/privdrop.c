@@ -22,16 +22,22 @@ void engine_ids(uid_t *ret_uid, gid_t *ret_gid)
 	*ret_gid = pw ? pw->pw_gid : ENGINE_ID;
 }
 
-static int drop_capabilities(void)
+/* `kept`: bits of capabilities below 32. */
+static int drop_capabilities(uint32_t kept)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
+	struct __user_cap_data_struct caps[2] = { { .effective = kept, .permitted = kept } };
 
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+	return syscall(SYS_capset, &head, caps) < 0 ? -errno : 0;
 }
 
 int privdrop(uid_t uid, gid_t gid, struct err *err)
+{
+	return privdrop_keep(uid, gid, 0, err);
+}
+
+int privdrop_keep(uid_t uid, gid_t gid, uint32_t kept, struct err *err)
 {
 	const struct rlimit no_core = { 0, 0 };
 	int r;
@@ -42,9 +48,11 @@ int privdrop(uid_t uid, gid_t gid, struct err *err)
 	for (int cap = 0; cap < CAP_SCAN; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
 			return err_set(err, errno, "dropping capability %d: %m", cap);
+	if (kept && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+		return err_set(err, errno, "keeping a capability: %m");
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return err_set(err, errno, "becoming user %u: %m", uid);
-	r = drop_capabilities();
+	r = drop_capabilities(kept);
 	if (r < 0)
 		return err_set(err, r, "dropping capabilities: %m");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||

@@ -3,6 +3,7 @@
 #ifndef WARDER_PIPELINE_PRIVDROP_H
 #define WARDER_PIPELINE_PRIVDROP_H
 
+#include <stdint.h>
 #include <sys/types.h>
 #include "userspace/base/err.h"
 
@@ -12,5 +13,7 @@ void engine_ids(uid_t *ret_uid, gid_t *ret_gid);
 
 /* Become that user: no groups, no capabilities, no way back, no core dumps, not traceable. */
 int privdrop(uid_t uid, gid_t gid, struct err *err);
+/* The same, but these capabilities (bits, below 32) stay. */
+int privdrop_keep(uid_t uid, gid_t gid, uint32_t kept, struct err *err);
 
 #endif

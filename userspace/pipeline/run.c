@@ -31,12 +31,13 @@
 #include "userspace/pipeline/statement.h"
 #include "userspace/pipeline/sampler.h"
 #include "userspace/pipeline/trail.h"
+#include "userspace/pipeline/workspace_job.h"
 
 #define SANDBOX_ID	  1 /* alone in this process's maps */
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  6			/* polled besides those of the limits */
+#define OTHER_FDS	  7			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -56,6 +57,7 @@ struct run {
 	struct limits limits;
 	struct reloader reloader;
 	struct sampler sampler;
+	struct workspace_job workspace;
 	struct capture_usage usage;
 	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
 	struct relay *relay; /* NULL: stdio goes straight through */
@@ -516,6 +518,54 @@ static int start_egress(struct run *run, struct err *err)
 	r = egress_start(&run->egress, &opt, err);
 	close(take_fd(run->egress_fds[1]));
 	return r;
+/* What of the operator's the payload may write, and its state now. */
+static int open_workspace(struct run *run, struct err *err)
+{
+	struct sandbox_place rows[ENRICH_PLACES_MAX];
+	size_t n = sandbox_plan_places(run->plan, rows, ENRICH_PLACES_MAX);
+
+	if (run->opt->workspace == RUN_WORKSPACE_IGNORED)
+		return 0;
+	run->workspace.keep_texts = run->opt->workspace == RUN_WORKSPACE_TEXTS;
+	for (size_t i = 0; i < n; i++) {
+		if (!rows[i].is_shared)
+			continue;
+		if (workspace_job_add(&run->workspace, rows[i].inside, rows[i].host) < 0)
+			log_warn("'%s' cannot be looked at: ignoring it, what changes there will "
+				 "not be told: %s",
+				 rows[i].host, strerror(errno));
+	}
+	return workspace_job_before(&run->workspace, run->uid, run->gid, err);
+}
+
+static void end_workspace(struct run *run)
+{
+	auto_close int items = -1;
+	struct err err = { 0 };
+
+	if (workspace_job_end(&run->workspace, &items, &err) < 0)
+		log_warn("%s", err_text(&err));
+	else
+		engine_send_workspace(run->engine_fd, items);
+}
+
+/* At the end: waits for it. */
+static void compare_workspace(struct run *run, enum wire_scan_when when)
+{
+	struct err err = { 0 };
+
+	if (run->opt->workspace == RUN_WORKSPACE_IGNORED)
+		return;
+	if (workspace_job_busy(&run->workspace)) {
+		if (when == WIRE_SCAN_DEMAND)
+			return; /* who asks gets the result of the one under way */
+		end_workspace(run);
+	}
+	workspace_job_own(&run->workspace, sandbox_workspace_fd(run->sandbox));
+	if (workspace_job_begin(&run->workspace, when, run->uid, run->gid, &err) < 0)
+		log_warn("%s", err_text(&err));
+	else if (when == WIRE_SCAN_STOP || workspace_job_fd(&run->workspace) < 0)
+		end_workspace(run);
 }
 
 static int prepare(struct run *run, struct err *err)
@@ -575,6 +625,8 @@ static int prepare(struct run *run, struct err *err)
 	r = open_cursors(run, err);
 	if (r == 0)
 		r = open_keys(run, err);
+	if (r == 0)
+		r = open_workspace(run, err);
 	if (r < 0)
 		return r;
 	open_status(run);
@@ -700,6 +752,8 @@ static void hear_engine(struct run *run)
 			capture_resume(run->capture);
 		} else if (msg.type == ENGINE_RELOAD) {
 			reloader_ask(&run->reloader, "operator");
+		} else if (msg.type == ENGINE_WORKSPACE) {
+			compare_workspace(run, WIRE_SCAN_DEMAND);
 		} else if (msg.type == ENGINE_STOPPED) {
 			say_stopped(run, &msg);
 		} else if (msg.type == ENGINE_RULES_DONE) {
@@ -775,7 +829,7 @@ static bool hit_output(struct run *run)
 static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
 {
 	int limits = limits_timeout(&run->limits), reload = reloader_timeout(&run->reloader);
-	int sample = sampler_timeout(&run->sampler);
+	int sample = sampler_timeout(&run->sampler), work = workspace_job_timeout(&run->workspace);
 	uint64_t ms = 60000;
 
 	if (end)
@@ -788,10 +842,13 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 		ms = MIN(ms, (uint64_t)reload);
 	if (sample >= 0)
 		ms = MIN(ms, (uint64_t)sample);
+	if (work >= 0)
+		ms = MIN(ms, (uint64_t)work);
 	if (run->next_usage)
 		ms = MIN(ms,
 			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
-	return end || limits >= 0 || look > now || reload >= 0 || sample >= 0 || run->next_usage
+	return end || limits >= 0 || look > now || reload >= 0 || sample >= 0 || work >= 0 ||
+			       run->next_usage
 		       ? (int)ms
 		       : -1;
 }
@@ -808,6 +865,7 @@ static void wait_for_end(struct run *run)
 		{ .fd = run->relay ? relay_fd(run->relay) : -1, .events = POLLIN },
 		{ .fd = run->reloader.inotify_fd, .events = POLLIN },
 		{ .fd = run->proc_fds[0], .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
 	};
 
 	if (limit)
@@ -822,6 +880,7 @@ static void wait_for_end(struct run *run)
 		}
 		/* While they wait to be looked at again, they must not wake us. */
 		limits_poll(&run->limits, fds + OTHER_FDS);
+		fds[6].fd = workspace_job_fd(&run->workspace);
 		for (int i = 0; now < look && i < LIMITS_FDS; i++)
 			fds[OTHER_FDS + i].fd = -1;
 		if (poll(fds, ARRAY_SIZE(fds), wait_timeout(run, end, now, look)) < 0 &&
@@ -847,6 +906,9 @@ static void wait_for_end(struct run *run)
 		if (fds[5].revents)
 			hear_kills(run);
 		tell_sample(run);
+		if (workspace_job_fd(&run->workspace) >= 0 &&
+		    (fds[6].revents || workspace_job_timeout(&run->workspace) == 0))
+			end_workspace(run);
 		if (fds[2].revents)
 			hear_engine(run);
 		if (fds[2].revents & (POLLHUP | POLLERR)) {
@@ -965,6 +1027,8 @@ static int launch_and_wait(struct run *run, struct err *err)
 	limits_look(&run->limits, tell_limit, run);
 	limits_done(&run->limits);
 	take_output(run);
+	if (start == 0)
+		compare_workspace(run, WIRE_SCAN_STOP);
 	return start;
 }
 
@@ -972,6 +1036,7 @@ static void cleanup(struct run *run)
 {
 	if (run->watched)
 		capture_unwatch(run->capture, sandbox_cgroup_fd(run->sandbox));
+	workspace_job_done(&run->workspace);
 	relay_free(run->relay);
 	reloader_done(&run->reloader);
 	sandbox_free(run->sandbox);

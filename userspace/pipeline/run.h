@@ -19,6 +19,13 @@ enum run_sign {
 	RUN_SIGN_NEVER,
 };
 
+/* The workspace is compared at the end: */
+enum run_workspace {
+	RUN_WORKSPACE_TOLD = 0,
+	RUN_WORKSPACE_TEXTS,   /* and small texts are kept, before and after */
+	RUN_WORKSPACE_IGNORED, /* it is not */
+};
+
 struct run_options {
 	const struct sandbox_spec *spec; /* session and name are set by run_session */
 	const struct ruleset *rules;
@@ -40,6 +47,7 @@ struct run_options {
 	uint32_t pressure;		 /* enum pressure_policy */
 	size_t urgent_bytes, bulk_bytes; /* of the rings; 0 = default */
 	enum run_sign sign;
+	enum run_workspace workspace;
 	uint64_t output_max; /* bytes of stdout and of stderr each that are passed on; 0 = all */
 	bool output_kill;    /* more than that ends the sandbox */
 	const char *const *watch; /* entries of the watch list (capture/watchlist.h) */
