@@ -331,8 +331,9 @@ int compile_buckets(struct ruleset *rs)
 	for (size_t i = 0; i < event_kinds_n && i < RULE_KINDS_MAX; i++) {
 		struct fold f = { .ev = ev, .kind = &event_kinds[i], .stamp = ++stamp };
 
-		/* Rules never judge what rules have said: that would not end. */
-		if (f.kind->family == FAM_RULE && !rs->is_filter)
+		/* Rules never judge what rules have said: that would not end. Nor what a comparison of the
+		 * workspace found: each of its writes was judged when it was made. */
+		if (f.kind->family & (FAM_RULE | FAM_WORK) && !rs->is_filter)
 			continue;
 		event_init(ev, (enum wire_kind)f.kind->id, NULL);
 		compile_bucket(rs, &f, i, local);

@@ -47,6 +47,8 @@
 	X(0x4002, SESSION_STOP, "session.stop", SESSION)     \
 	X(0x4003, SESSION_PAUSE, "session.pause", SESSION)   \
 	X(0x4004, SESSION_RESUME, "session.resume", SESSION) \
+	X(0x4005, WORKSPACE_CHANGE, "workspace.change", WORK) \
+	X(0x4006, WORKSPACE_SCAN, "workspace.scan", SESSION) \
 	X(0x8001, RULE_ALERT, "rule.alert", RULE)            \
 	X(0x8002, ACTION, "action", RULE)                    \
 	X(0x8003, APPROVAL, "approval", RULE)                \
@@ -457,6 +459,46 @@ struct wire_session {
 	struct wire_str degraded; /* NUL-separated names */
 };
 
+/* WORKSPACE_CHANGE: one path that a comparison found to be other than before; no process did it as far as
+ * this record knows. Mode 0: was, or is, not there. */
+enum wire_change_op { WIRE_CHANGE_CREATED = 1, WIRE_CHANGE_CHANGED, WIRE_CHANGE_DELETED };
+
+/* wire_change.has */
+#define WIRE_CHANGE_SHA256	  0x01
+#define WIRE_CHANGE_SHA256_BEFORE 0x02
+#define WIRE_CHANGE_TEXT	  0x04 /* blobs/<text> holds it */
+#define WIRE_CHANGE_TEXT_BEFORE	  0x08
+
+struct wire_change {
+	struct wire_hdr h;
+	__u64 size, size_before; /* bytes */
+	__u32 mode, mode_before; /* st_mode */
+	__u32 op;		 /* enum wire_change_op */
+	__u32 has;
+	__u8 sha256[32], sha256_before[32];
+	__u8 text[32], text_before[32];
+	struct wire_str path;	  /* absolute, inside */
+	struct wire_str target;	  /* of a symbolic link */
+	struct wire_str unhashed; /* why a regular file has no hash */
+	__u32 pad;
+};
+
+/* WORKSPACE_SCAN: a comparison, behind its changes. */
+enum wire_scan_when { WIRE_SCAN_STOP = 1, WIRE_SCAN_DEMAND };
+
+struct wire_scan {
+	struct wire_hdr h;
+	__u64 files, bytes; /* looked at; hashed */
+	__u64 created, changed, deleted;
+	__u64 skipped;	/* neither looked at nor told */
+	__u64 unhashed; /* told without a hash */
+	__u64 duration_ns;
+	__u32 when; /* enum wire_scan_when */
+	struct wire_str places; /* NUL-separated, inside */
+	struct wire_str why;	/* NUL-separated: what was not looked at, and for what reason */
+	__u32 pad;
+};
+
 #define WIRE_ASSERT(expr, text) _Static_assert(expr, text)
 WIRE_ASSERT(sizeof(struct wire_hdr) == 96, "wire_hdr size");
 WIRE_ASSERT(__builtin_offsetof(struct wire_hdr, comm) == 80, "wire_hdr.comm offset");
@@ -471,5 +513,7 @@ WIRE_ASSERT(sizeof(struct wire_limit_hit) % 8 == 0, "wire_limit_hit alignment");
 WIRE_ASSERT(sizeof(struct wire_usage) == sizeof(struct wire_hdr) + 48, "wire_usage size");
 WIRE_ASSERT(sizeof(struct wire_escape) % 8 == 0, "wire_escape alignment");
 WIRE_ASSERT(sizeof(struct wire_session) % 8 == 0, "wire_session alignment");
+WIRE_ASSERT(sizeof(struct wire_change) % 8 == 0, "wire_change alignment");
+WIRE_ASSERT(sizeof(struct wire_scan) % 8 == 0, "wire_scan alignment");
 
 #endif

@@ -54,6 +54,8 @@ static const struct ecs_kind KINDS[] = {
 	{ WIRE_AUDIT_RULES, "[\"configuration\"]", "[\"change\"]", "\"audit-rules\"", NULL },
 	{ WIRE_REVIEW, "[\"configuration\"]", "[\"info\"]", "\"review\"", NULL },
 	{ WIRE_TERMINAL, "[\"session\"]", "[\"info\"]", "\"terminal-recorded\"", NULL },
+	{ WIRE_WORKSPACE_CHANGE, "[\"file\"]", "[\"change\"]", "\"workspace-change\"", "\"state\"" },
+	{ WIRE_WORKSPACE_SCAN, "[\"file\"]", "[\"info\"]", "\"workspace-scan\"", "\"state\"" },
 	{ WIRE_FILE_MKNOD, "[\"file\"]", "[\"creation\"]", "\"file-mknod\"", NULL },
 	{ WIRE_FILE_MMAP, "[\"file\"]", "[\"access\"]", "\"file-map\"", NULL },
 	{ WIRE_NET_BIND, "[\"network\"]", "[\"start\"]", "\"network-bind\"", NULL },
@@ -286,6 +288,7 @@ static int add_family(struct layout *p, const struct kind_def *kind, const char 
 			ADD(FORK);
 		return r;
 	case FAM_FILE:
+	case FAM_WORK:
 		ADD(A_FILE);
 		return r;
 	case FAM_NET:

@@ -123,6 +123,29 @@
 	X(FILE_GID, NONE, V11, TYPE, "file.gid", STRING, NONE, NONE)                               \
 	X(FILE_DELETED, "file.is_deleted", V15, TYPE, NONE, TYPE, NONE, NONE)                      \
 	X(FILE_UNREACHABLE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                               \
+	X(FILE_CHANGE, NONE, V11, TYPE, NONE, TYPE, "act", "change")                               \
+	X(FILE_SIZE, "file.size", V11, TYPE, "file.size", TYPE, "fsize", "fileSize")               \
+	X(FILE_SIZE_BEFORE, NONE, V11, TYPE, NONE, TYPE, "oldFileSize", NONE)                      \
+	X(FILE_SHA256, NONE, V11, TYPE, "file.hash.sha256", TYPE, "fileHash", "fileHash")           \
+	X(FILE_SHA256_BEFORE, NONE, V11, TYPE, NONE, TYPE, "oldFileHash", NONE)                    \
+	X(FILE_MODE_BEFORE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                               \
+	X(FILE_EXECUTABLE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
+	X(FILE_EXECUTABLE_BEFORE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                         \
+	X(FILE_TARGET, NONE, V11, TYPE, "file.target_path", TYPE, NONE, NONE)                      \
+	X(FILE_UNHASHED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
+	X(FILE_TEXT, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
+	X(FILE_TEXT_BEFORE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                               \
+	X(WORKSPACE_WHEN, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                 \
+	X(WORKSPACE_PLACES, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                               \
+	X(WORKSPACE_FILES, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
+	X(WORKSPACE_BYTES, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                \
+	X(WORKSPACE_CREATED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                              \
+	X(WORKSPACE_CHANGED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                              \
+	X(WORKSPACE_DELETED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                              \
+	X(WORKSPACE_SKIPPED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                              \
+	X(WORKSPACE_UNHASHED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                             \
+	X(WORKSPACE_WHY, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
+	X(WORKSPACE_NS, NONE, V11, TYPE, "event.duration", TYPE, NONE, NONE)                       \
 	X(MOUNT_OP, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \
 	X(MOUNT_TYPE, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
 	X(MOUNT_FLAGS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \

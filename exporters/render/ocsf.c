@@ -106,6 +106,8 @@ static const struct ocsf_kind KINDS[] = {
 	{ WIRE_REVIEW, CLASS_APP, V11, 99, 1, "Review", NULL, NULL },
 	{ WIRE_TERMINAL, CLASS_LOG, V18, 99, 1, "Terminal Recorded", NULL, NULL },
 	{ WIRE_TERMINAL, CLASS_APP, V11, 99, 1, "Terminal Recorded", NULL, NULL },
+	{ WIRE_WORKSPACE_CHANGE, CLASS_FILE, V11, 0, 1, NULL, NULL, ocsf_change },
+	{ WIRE_WORKSPACE_SCAN, CLASS_APP, V11, 99, 1, "Workspace Scan", NULL, NULL },
 	{ WIRE_FILE_MKNOD, CLASS_FILE, V11, 1, 1, "Create", ACTOR, NULL },
 	{ WIRE_FILE_MMAP, CLASS_FILE, V11, 99, 1, "Map", ACTOR, NULL },
 	{ WIRE_NET_BIND, CLASS_NETWORK, V11, 99, 1, "Bind", ACTOR, NULL },
@@ -127,6 +129,7 @@ static const struct {
 	{ FAM_RULE, { 0, CLASS_FINDING, V11, 99, 2, "Other", EVIDENCE, NULL } },
 	{ FAM_SESSION, { 0, CLASS_APP, V11, 99, 1, "Other", NULL, NULL } },
 	{ FAM_AGENT, { 0, CLASS_APP, V11, 99, 1, "Other", NULL, NULL } },
+	{ FAM_WORK, { 0, CLASS_FILE, V11, 99, 1, "Other", NULL, NULL } },
 };
 
 /* Where a kind has no place for what a column says, or another one. */
@@ -278,6 +281,11 @@ static const struct render_row SESSION[] = {
 	ROW_FIELD("app.name", F_SANDBOX, FORM_TYPE),
 	ROW_TEXT_UNLESS("app.name", F_SANDBOX, "\"sandbox\""),
 	ROW_TEXT("app.vendor_name", "\"Warder\""),
+};
+
+/* No process is known to have done it: the session as a whole did. */
+static const struct render_row BY_SESSION[] = {
+	ROW_FIELD("actor.session.uid", F_SESSION, FORM_TYPE),
 };
 
 static const struct render_row AGENT[] = {
@@ -500,6 +508,8 @@ static int add_class(struct layout *p, const struct ocsf_kind *k, const struct k
 			ADD(RENAME);
 		else
 			ADD(A_FILE);
+		if (!k->root)
+			ADD(BY_SESSION);
 		return r;
 	case CLASS_NETWORK:
 	case CLASS_DNS:

@@ -17,6 +17,7 @@ struct ocsf_activity ocsf_file_attr(const struct event *ev);
 struct ocsf_activity ocsf_mount(const struct event *ev);
 struct ocsf_activity ocsf_action(const struct event *ev);
 struct ocsf_activity ocsf_connect(const struct event *ev);
+struct ocsf_activity ocsf_change(const struct event *ev);
 
 /* 1 informational ... 6 fatal, 99 other. */
 int ocsf_severity(const struct event *ev);

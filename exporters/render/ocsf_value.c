@@ -29,6 +29,17 @@ struct ocsf_activity ocsf_file_attr(const struct event *ev)
 	return (struct ocsf_activity){ 6, "Set Attributes" };
 }
 
+struct ocsf_activity ocsf_change(const struct event *ev)
+{
+	struct str change = event_str(ev, F_FILE_CHANGE);
+
+	if (str_eqz(change, "created"))
+		return (struct ocsf_activity){ 1, "Create" };
+	if (str_eqz(change, "deleted"))
+		return (struct ocsf_activity){ 4, "Delete" };
+	return (struct ocsf_activity){ 3, "Update" };
+}
+
 struct ocsf_activity ocsf_mount(const struct event *ev)
 {
 	if (str_eqz(event_str(ev, F_MOUNT_OP), "umount"))

@@ -208,6 +208,20 @@ static const struct member session_members[] = {
 	S(wire_session, degraded),     END,
 };
 
+static const struct member change_members[] = {
+	N(wire_change, size),	  N(wire_change, size_before),
+	N(wire_change, mode),	  N(wire_change, mode_before),
+	N(wire_change, op),	  N(wire_change, has),
+	S(wire_change, path),	  S(wire_change, target),
+	S(wire_change, unhashed), END,
+};
+static const struct member scan_members[] = {
+	N(wire_scan, files),	N(wire_scan, bytes),	   N(wire_scan, created),
+	N(wire_scan, changed),	N(wire_scan, deleted),	   N(wire_scan, skipped),
+	N(wire_scan, unhashed), N(wire_scan, duration_ns), N(wire_scan, when),
+	S(wire_scan, places),	S(wire_scan, why),	   END,
+};
+
 #define KIND(text, id, type, members)                  \
 	{                                              \
 		text, id, sizeof(struct type), members \
@@ -246,6 +260,8 @@ static const struct kind kinds[] = {
 	KIND("session.stop", WIRE_SESSION_STOP, wire_session, session_members),
 	KIND("session.pause", WIRE_SESSION_PAUSE, wire_session, session_members),
 	KIND("session.resume", WIRE_SESSION_RESUME, wire_session, session_members),
+	KIND("workspace.change", WIRE_WORKSPACE_CHANGE, wire_change, change_members),
+	KIND("workspace.scan", WIRE_WORKSPACE_SCAN, wire_scan, scan_members),
 };
 
 static unsigned long line_nr;

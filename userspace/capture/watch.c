@@ -110,7 +110,8 @@ static uint64_t kinds_off(uint32_t families)
 		OFF_ESCAPE = EVENTS_OFF_ESCAPE,
 		OFF_SESSION = 0,
 		OFF_RULE = 0,
-		OFF_AGENT = 0
+		OFF_AGENT = 0,
+		OFF_WORK = 0
 	};
 	uint64_t off = 0;
 

@@ -168,6 +168,7 @@ static int add_event(void *arg, const struct event *ev, struct err *err)
 	case WIRE_FILE_LINK:
 	case WIRE_FILE_ATTR:
 	case WIRE_FILE_MKDIR:
+	case WIRE_WORKSPACE_CHANGE:
 		return add_fact(x, FACT_PATH, event_str(ev, F_FILE_PATH), err);
 	case WIRE_NET_CONNECT:
 	case WIRE_NET_SEND:

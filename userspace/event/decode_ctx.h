@@ -61,5 +61,8 @@ void decode_dns_message(struct decode_ctx *c, const struct dns_message *m);
 decode_fn decode_oom, decode_limit, decode_usage; /* kind_limit.c */
 decode_fn decode_escape;	    /* kind_escape.c */
 decode_fn decode_session;	    /* kind_session.c */
+decode_fn decode_workspace_change, decode_workspace_scan; /* kind_workspace.c */
+/* Of a st_mode: "regular"; NULL. kind_file.c */
+const char *file_type_name(uint32_t mode);
 
 #endif

@@ -30,7 +30,8 @@ enum field_type {
 #define FAM_SESSION 0x040
 #define FAM_RULE    0x080
 #define FAM_AGENT   0x100
-#define FAM_ALL	    0x1ff
+#define FAM_WORK    0x200 /* what a comparison of the workspace found; no process */
+#define FAM_ALL	    0x3ff
 #define FAM_KERNEL  (FAM_PROC | FAM_FILE | FAM_NET | FAM_DNS | FAM_LIMIT | FAM_ESCAPE)
 #define FAM_SUBJECT (FAM_KERNEL | FAM_RULE) /* kinds with a process */
 
@@ -144,13 +145,13 @@ enum field_type {
 	X(SIGNAL_NAME, "signal.name", FT_STR, FAM_PROC, "signal sent")                             \
 	X(SIGNAL_TARGET, "signal.target", FT_U64, FAM_PROC, "pid of the receiver")                 \
 	X(SIGNAL_COMM, "signal.comm", FT_STR, FAM_PROC, "task name of the receiver")               \
-	X(FILE_PATH, "file.path", FT_STR, FAM_FILE, "absolute path as the sandbox sees it")        \
-	X(FILE_NAME, "file.name", FT_STR, FAM_FILE, "last component of the path")                  \
+	X(FILE_PATH, "file.path", FT_STR, FAM_FILE | FAM_WORK, "absolute path as the sandbox sees it")        \
+	X(FILE_NAME, "file.name", FT_STR, FAM_FILE | FAM_WORK, "last component of the path")                  \
 	X(FILE_OLD_PATH, "file.old_path", FT_STR, FAM_FILE,                                        \
 	  "rename: path before; link: existing name")                                              \
 	X(FILE_RAW_PATH, "file.raw_path", FT_STR, FAM_FILE,                                        \
 	  "string that the caller passed, when other")                                             \
-	X(FILE_HOST_PATH, "file.host_path", FT_STR, FAM_FILE,                                      \
+	X(FILE_HOST_PATH, "file.host_path", FT_STR, FAM_FILE | FAM_WORK,                                      \
 	  "where that is on the host, when elsewhere; absent: the sandbox's own, or not known")    \
 	X(FILE_WATCHED, "file.watched", FT_STR, FAM_FILE,                                          \
 	  "entry of the operator's watch list (--watch) that it falls under")                      \
@@ -159,8 +160,8 @@ enum field_type {
 	X(FILE_FLAGS, "file.flags", FT_STRLIST, FAM_FILE, "open flags by name")                    \
 	X(FILE_WRITE, "file.write", FT_BOOL, FAM_FILE, "opened for writing")                       \
 	X(FILE_CREATED, "file.created", FT_BOOL, FAM_FILE, "O_CREAT was given")                    \
-	X(FILE_MODE, "file.mode", FT_U64, FAM_FILE, "mode of the object, decimal")                 \
-	X(FILE_TYPE, "file.type", FT_STR, FAM_FILE,                                                \
+	X(FILE_MODE, "file.mode", FT_U64, FAM_FILE | FAM_WORK, "mode of the object, decimal")                 \
+	X(FILE_TYPE, "file.type", FT_STR, FAM_FILE | FAM_WORK,                                                \
 	  "regular directory symlink char block fifo socket")                                      \
 	X(FILE_FD, "file.fd", FT_I64, FAM_FILE, "file descriptor returned")                        \
 	X(FILE_INO, "file.ino", FT_U64, FAM_FILE, "inode number")                                  \
@@ -181,6 +182,40 @@ enum field_type {
 	X(FILE_GID, "file.gid", FT_U64, FAM_FILE, "group given to chown")                          \
 	X(FILE_DELETED, "file.deleted", FT_BOOL, FAM_FILE, "the file had no name left")            \
 	X(FILE_UNREACHABLE, "file.unreachable", FT_BOOL, FAM_FILE, "outside the process's root")   \
+	X(FILE_CHANGE, "file.change", FT_STR, FAM_WORK, "workspace: created changed deleted")      \
+	X(FILE_SIZE, "file.size", FT_U64, FAM_WORK, "workspace: bytes now")                        \
+	X(FILE_SIZE_BEFORE, "file.size_before", FT_U64, FAM_WORK, "workspace: bytes at the start") \
+	X(FILE_SHA256, "file.sha256", FT_STR, FAM_WORK, "workspace: SHA-256 of what is in it now") \
+	X(FILE_SHA256_BEFORE, "file.sha256_before", FT_STR, FAM_WORK,                              \
+	  "workspace: SHA-256 of what was in it at the start")                                     \
+	X(FILE_MODE_BEFORE, "file.mode_before", FT_U64, FAM_WORK, "workspace: mode at the start")  \
+	X(FILE_EXECUTABLE, "file.executable", FT_BOOL, FAM_WORK,                                   \
+	  "workspace: somebody may execute the file now")                                          \
+	X(FILE_EXECUTABLE_BEFORE, "file.executable_before", FT_BOOL, FAM_WORK,                     \
+	  "workspace: somebody could execute it at the start")                                     \
+	X(FILE_TARGET, "file.target", FT_STR, FAM_WORK, "workspace: what a symbolic link says")    \
+	X(FILE_UNHASHED, "file.unhashed", FT_STR, FAM_WORK,                                        \
+	  "workspace: why there is no SHA-256: size budget time unreadable")                       \
+	X(FILE_TEXT, "file.text", FT_STR, FAM_WORK,                                                \
+	  "workspace: its text is kept in the bundle as blobs/<this>")                             \
+	X(FILE_TEXT_BEFORE, "file.text_before", FT_STR, FAM_WORK,                                  \
+	  "workspace: the text at the start, likewise")                                            \
+	X(WORKSPACE_WHEN, "workspace.when", FT_STR, FAM_SESSION,                                      \
+	  "scan: stop, or demand while the sandbox ran")                                           \
+	X(WORKSPACE_PLACES, "workspace.places", FT_STRLIST, FAM_SESSION,                              \
+	  "scan: what was compared, as the sandbox sees it")                                       \
+	X(WORKSPACE_FILES, "workspace.files", FT_U64, FAM_SESSION, "scan: files looked at")           \
+	X(WORKSPACE_BYTES, "workspace.bytes", FT_U64, FAM_SESSION, "scan: bytes hashed")              \
+	X(WORKSPACE_CREATED, "workspace.created", FT_U64, FAM_SESSION, "scan: files created")         \
+	X(WORKSPACE_CHANGED, "workspace.changed", FT_U64, FAM_SESSION, "scan: files changed")         \
+	X(WORKSPACE_DELETED, "workspace.deleted", FT_U64, FAM_SESSION, "scan: files deleted")         \
+	X(WORKSPACE_SKIPPED, "workspace.skipped", FT_U64, FAM_SESSION,                                \
+	  "scan: files not looked at, or not told: as far as they were counted")                   \
+	X(WORKSPACE_UNHASHED, "workspace.unhashed", FT_U64, FAM_SESSION,                              \
+	  "scan: changes told without a SHA-256")                                                  \
+	X(WORKSPACE_WHY, "workspace.why", FT_STRLIST, FAM_SESSION,                                    \
+	  "scan: limits and errors that made it incomplete; absent: it is complete")               \
+	X(WORKSPACE_NS, "workspace.duration_ns", FT_U64, FAM_SESSION, "scan: how long it took")       \
 	X(BASELINE_NEW, "baseline.new", FT_BOOL, FAM_PROC | FAM_FILE | FAM_NET,                    \
 	  "exec, file.open, net.connect: not in the baseline that was given")                      \
 	X(MOUNT_OP, "mount.op", FT_STR, FAM_FILE, "mount umount move pivot_root setattr")           \

@@ -64,7 +64,7 @@ static void set_old_path(struct decode_ctx *c, struct wire_str base, struct wire
 		event_set_str(c->ev, F_FILE_RAW_PATH, raw);
 }
 
-static const char *type_name(uint32_t mode)
+const char *file_type_name(uint32_t mode)
 {
 	switch (mode & S_IFMT) {
 	case S_IFREG:
@@ -185,7 +185,7 @@ static void set_mknod(struct decode_ctx *c, const struct wire_file *w)
 
 static void set_common(struct decode_ctx *c, const struct wire_file *w)
 {
-	const char *type = type_name(w->mode);
+	const char *type = file_type_name(w->mode);
 	struct event *ev = c->ev;
 
 	if (w->mode)
