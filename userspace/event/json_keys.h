@@ -8,7 +8,7 @@
 
 #include "userspace/event/event.h"
 
-#define JSON_GROUPS_MAX 32 /* objects: the top one and one for each prefix */
+#define JSON_GROUPS_MAX 48 /* objects: the top one and one for each prefix */
 #define JSON_KEY_MAX	32
 #define JSON_NEST_MAX	4 /* objects in one another: "net.src.ip" has two */
 
