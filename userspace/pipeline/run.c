@@ -518,6 +518,8 @@ static int start_egress(struct run *run, struct err *err)
 	r = egress_start(&run->egress, &opt, err);
 	close(take_fd(run->egress_fds[1]));
 	return r;
+}
+
 /* What of the operator's the payload may write, and its state now. */
 static int open_workspace(struct run *run, struct err *err)
 {
