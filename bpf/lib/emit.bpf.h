@@ -6,8 +6,10 @@
 #include "bpf/lib/fail.bpf.h"
 
 #define WAKE_BYTES (64 * 1024) /* a wake-up costs the producer 25-40 us: batch telemetry */
-#define WAKE_EVERY_NS \
-	1000000ull /* what need not be acted on within microseconds wakes once in that time */
+/* What need not be acted on within microseconds wakes once in that time. More than the 2 ms after which a reader
+ * that gets something looks by itself (CAPTURE_TICK_MS): so in a storm it is the reader's timer, not the producer
+ * that pays. */
+#define WAKE_EVERY_NS 3000000ull
 
 #define WIRE_RING_BULK_WAKE 0x101 /* to emit_scratch: bulk, with a wake-up */
 
