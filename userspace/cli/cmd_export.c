@@ -44,7 +44,8 @@ static const struct option_def OPTIONS[] = {
 	{ "all", 'a', OPT_FLAG, offsetof(struct export_args, all), NULL,
 	  "from the first event, whatever was sent before" },
 	{ "format", 'f', OPT_STR, offsetof(struct export_args, render.format), "FORMAT",
-	  "write the events here instead: json, ocsf, ecs, cef or leef" },
+	  "write the events here instead: json, ocsf, ecs, cef or leef; or what the terminal or output "
+	  "showed: cast (asciicast v2), cast3 (v3) or text" },
 	{ "ocsf-version", 'V', OPT_STR, offsetof(struct export_args, render.ocsf_version),
 	  "VERSION", "with --format ocsf: 1.8 (default), 1.5, 1.3 or 1.1" },
 	{ "filter", 'F', OPT_STR, offsetof(struct export_args, render.filter), "EXPR",

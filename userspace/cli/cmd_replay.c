@@ -11,6 +11,7 @@
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
+#include "userspace/cli/replay_tty.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/rejudge.h"
 #include "userspace/pipeline/walk.h"
@@ -26,7 +27,7 @@ struct replay_args {
 	const char *filter;
 	struct option_list rules;
 	uint64_t speed, from, to;
-	bool events, alerts, default_rules, json, help;
+	bool tty, events, alerts, default_rules, json, help;
 };
 
 #define AT(member) offsetof(struct replay_args, member)
@@ -34,6 +35,8 @@ struct replay_args {
 static const struct option_def OPTIONS[] = {
 	{ "events", 0, OPT_FLAG, AT(events), NULL,
 	  "the whole timeline at once, not in its own time" },
+	{ "tty", 0, OPT_FLAG, AT(tty), NULL,
+	  "what its terminal or output showed, and nothing else; harmless for the terminal it is shown on" },
 	{ "speed", 0, OPT_FRACTION, AT(speed), "X", "so many times as fast: 0.5, 10 (default: 1)" },
 	{ "from", 0, OPT_DURATION, AT(from), "TIME",
 	  "begin so long after the session's start: 90s" },
@@ -232,6 +235,11 @@ int cmd_replay(int argc, char **argv)
 		cli_usage("replay [OPTIONS] SESSION|DIR", PURPOSE, OPTIONS);
 		return 0;
 	}
+	if (n == 1 && args.tty &&
+	    (args.events || args.filter || args.alerts || args.rules.n || args.default_rules)) {
+		err_set(&err, EINVAL, "option '--tty' shows no events: leave the others out");
+		return cli_bad_usage("replay", &err);
+	}
 	if (n != 1 || !args.speed) {
 		err_set(&err, EINVAL,
 			n == 0	? "which session?"
@@ -241,7 +249,14 @@ int cmd_replay(int argc, char **argv)
 	}
 	if (bundle_open(&fd, argv[1], "replay", &err) < 0)
 		return cli_fail(&err);
-	if (args.rules.n || args.default_rules)
+	if (args.tty)
+		r = replay_tty(&(struct replay_tty){ .speed = args.speed,
+						     .from = args.from,
+						     .to = args.to,
+						     .paced = isatty(STDOUT_FILENO),
+						     .idle_ns = PAUSE_MAX_NS },
+			       fd, &err);
+	else if (args.rules.n || args.default_rules)
 		r = replay_rules(&args, fd, &code, &err);
 	else
 		r = replay_timeline(&args, fd, &err);

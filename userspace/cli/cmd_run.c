@@ -17,6 +17,7 @@
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/enrich/baseline.h"
+#include "userspace/pipeline/recorder.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/store_guard.h"
@@ -43,6 +44,8 @@ struct run_args {
 	bool dry_run_actions, no_workspace_diff, keep_texts;
 	uint64_t usage_period;
 	const char *baseline;
+	const char *record;
+	uint64_t output_limit;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output;
 };
 
@@ -73,6 +76,10 @@ static const struct option_def OPTIONS[] = {
 	{ "fsize", 0, OPT_SIZE, AT(fsize), "SIZE", "largest file (default: 0, no limit)" },
 	{ "max-output", 0, OPT_SIZE, AT(max_output), "SIZE",
 	  "pass on this much of stdout and of stderr, count and drop the rest (default: 0, all)" },
+	{ "record", 0, OPT_STR, AT(record), "WHAT",
+	  "keep what it writes in the record: output (default: stdout and stderr) or none" },
+	{ "output-limit", 0, OPT_SIZE, AT(output_limit), "SIZE",
+	  "keep so much of each stream, the first and the last half (default: 16M)" },
 	{ "kill-output", 0, OPT_FLAG, AT(kill_output), NULL,
 	  "end the sandbox at --max-output: reason output_limit, exit 137" },
 	{ "net", 'n', OPT_STR, AT(network.mode), "MODE",
@@ -304,6 +311,11 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 	if (r == 0)
 		r = check_writable(spec, err);
 	set_env(spec, &a->env);
+	if (r == 0 && a->record && strcmp(a->record, "output") && strcmp(a->record, "none"))
+		r = err_set(err, EINVAL, "option '--record': '%s' is not output or none",
+			    a->record);
+	if (r == 0 && a->output_limit > RECORDER_LIMIT_MAX)
+		r = err_set(err, EINVAL, "option '--output-limit': more than 1G");
 	if (r == 0 && a->kill_output && !a->max_output)
 		r = err_set(err, EINVAL, "option '--kill-output' needs '--max-output'");
 	if (r == 0)
@@ -731,6 +743,8 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.witness = sinks->has_witness ? &sinks->witness : NULL,
 		.output_max = a->max_output,
 		.output_kill = a->kill_output,
+		.output_unrecorded = a->record && !strcmp(a->record, "none"),
+		.output_limit = a->output_limit,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
 		.env_values = a->env_values,
 		.usage_period_ns = a->usage_period,

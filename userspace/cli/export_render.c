@@ -14,6 +14,7 @@
 #include "userspace/base/log.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
+#include "userspace/cli/export_tty.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run.h"
@@ -150,12 +151,16 @@ int export_render(const struct export_render *opt, const char *word, int bundle,
 	AUTO(journal_reader) struct journal_reader *reader = NULL;
 	AUTO(rule_filter) struct rule_filter *filter = NULL;
 	AUTO(renderer) struct renderer *renderer = NULL;
-	const struct format *format = find_format(opt, err);
+	bool tty = export_tty_is_format(opt->format) && !opt->ocsf_version;
+	const struct format *format = tty ? NULL : find_format(opt, err);
 	const char *output = opt->output && strcmp(opt->output, "-") ? opt->output : NULL;
 	static struct work w;
 	int r;
 
-	if (!format) {
+	if (tty && opt->filter)
+		err_set(err, EINVAL, "--filter chooses events, and '%s' is the terminal",
+			opt->format);
+	if (tty ? opt->filter != NULL : !format) {
 		err_wrap(err, -EINVAL, "--format");
 		return cli_bad_usage("export", err);
 	}
@@ -171,7 +176,18 @@ int export_render(const struct export_render *opt, const char *word, int bundle,
 		err_set(err, errno, "'%s': %m", output);
 		return cli_fail(err);
 	}
-	if (drop(bundle, err) < 0 || renderer_new(&renderer, format, err) < 0)
+	if (drop(bundle, err) < 0)
+		return cli_fail(err);
+	if (tty) {
+		r = export_tty(opt->format, bundle, w.out, err);
+		if (r < 0) {
+			fflush(w.out);
+			err_wrap(err, r, "session '%s'", word);
+			return cli_fail(err);
+		}
+		return finish(&w, output, err);
+	}
+	if (renderer_new(&renderer, format, err) < 0)
 		return cli_fail(err);
 	w.renderer = renderer;
 	arena_init(&w.arena, RENDER_EVENT_MAX);

@@ -22,6 +22,7 @@
 #include "userspace/pipeline/control.h"
 #include "userspace/pipeline/egress_record.h"
 #include "userspace/pipeline/privdrop.h"
+#include "userspace/pipeline/recorder.h"
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/sink_watch.h"
@@ -33,7 +34,7 @@
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
-#define ENGINE_FDS	 4 /* polled besides those of operators */
+#define ENGINE_FDS	 5 /* polled besides those of operators */
 #define ENGINE_NICE	 (-5)
 
 enum gauge {
@@ -80,6 +81,7 @@ struct engine {
 	const struct engine_options *opt;
 	int fd; /* to the root part */
 	struct journal *journal;
+	struct recorder *recorder; /* NULL: output is not kept */
 	struct pipeline *pipeline;
 	struct fanout *fanout;
 	struct checkpoint_source_arg checkpoints;
@@ -189,6 +191,29 @@ static int open_journal(struct engine *e, struct err *err)
 	return 0;
 }
 
+static int open_recorder(struct engine *e, struct err *err)
+{
+	const struct recorder_options ro = {
+		.fd = e->opt->output_fd,
+		.bundle_fd = e->opt->bundle_fd,
+		.session = e->opt->session.session,
+		.limit = e->opt->output_limit,
+	};
+
+	return ro.fd < 0 ? 0 : recorder_start(&e->recorder, &ro, err);
+}
+
+/* What is on disk of the output becomes part of the events' chain. One that could not be told is told with
+ * the next. */
+static void tell_output(struct engine *e)
+{
+	struct terminal_mark mark;
+
+	if (e->recorder && recorder_mark(e->recorder, &mark) &&
+	    pipeline_terminal(e->pipeline, e->opt->session.sandbox_id, &mark) == 0)
+		recorder_told(e->recorder, &mark);
+}
+
 /* Of all that root had open only what the engine works with: no map, program or link of BPF, no way
  * to the sandbox's init. The rings and counters are mapped already. */
 static int drop_descriptors(const struct engine *e)
@@ -200,7 +225,7 @@ static int drop_descriptors(const struct engine *e)
 		       t->kill_fd,	t->freeze_fd,
 		       t->events_fd,	opt->status_dirfd,
 		       opt->control_fd, t->proc_fd,
-		       opt->egress_fd };
+		       opt->egress_fd,	opt->output_fd };
 
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }
@@ -220,6 +245,8 @@ static int setup(struct engine *e, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "dropping privileges");
 	r = open_journal(e, err);
+	if (r == 0)
+		r = open_recorder(e, err);
 	if (r < 0)
 		return r;
 	return e->fanout ? fanout_start(e->fanout, err) : 0;
@@ -511,8 +538,11 @@ static void commit(struct engine *e)
 	const struct session_options *so = &e->opt->session;
 	struct engine_msg msg = { .type = ENGINE_STOPPED };
 	bool paused = e->store.paused, go_on = pipeline_may_go_on(e->pipeline, so->sandbox_id);
+	int r = journal_commit(e->journal);
 
-	store_guard_look(&e->store, journal_commit(e->journal), go_on, &so->target, say_store, e);
+	if (r == 0 && e->recorder)
+		r = recorder_error(e->recorder);
+	store_guard_look(&e->store, r, go_on, &so->target, say_store, e);
 	if (e->store.paused == paused || !go_on || e->fd < 0)
 		return;
 	/* Signals cannot reach what stands still: the root part ends it then. */
@@ -538,10 +568,26 @@ static void fill_result(struct engine *e, const struct outcome *o, struct engine
 	ret->expired = stats.expired;
 }
 
-static int seal(struct engine *e, uint64_t gaps)
+/* The last of the output, and how it ends; the seal binds it. */
+static int finish_output(struct engine *e, struct terminal_end *ret)
+{
+	uint64_t lost = 0;
+	int r = e->recorder ? recorder_finish(e->recorder, ret, &lost) : 0;
+	char text[128];
+
+	if (lost) {
+		snprintf(text, sizeof(text), "%llu bytes of output could not be recorded",
+			 (unsigned long long)lost);
+		say_store(e, text);
+	}
+	tell_output(e);
+	return r;
+}
+
+static int seal(struct engine *e, uint64_t gaps, const struct terminal_end *output)
 {
 	auto_buf struct buf summary = { 0 };
-	struct journal_seal js = { .gaps = gaps };
+	struct journal_seal js = { .gaps = gaps, .terminal = output };
 	int r = pipeline_session_summary(e->pipeline, e->opt->session.sandbox_id, &summary);
 
 	if (r < 0)
@@ -582,9 +628,10 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	struct session_stats stats = { 0 };
 	auto_buf struct buf rec = { 0 };
 	struct ruleset *late = NULL;
+	struct terminal_end output;
 	struct outcome o;
 	size_t held;
-	int r;
+	int r, kept;
 
 	/* Rules that are not ready yet come too late. */
 	if (reload_job_take(&e->reload, &late, NULL) == 0)
@@ -592,6 +639,7 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	capture_drain(e->opt->capture, true, feed, e, &held);
 	read_egress(e, true);
 	check_gaps(e, true);
+	kept = finish_output(e, &output);
 	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
 	o = outcome_of(facts, stats.verdict != SESSION_UNDECIDED ? stats.verdict
 			      : e->pressure_killed		 ? SESSION_KILLED_FOR_EVENTS
@@ -600,7 +648,7 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	if (record_session_stop(&rec, &e->opt->record, facts, &o) == 0)
 		pipeline_feed(e->pipeline, rec.p, rec.n);
 	fill_result(e, &o, &msg.result);
-	r = seal(e, msg.result.gaps);
+	r = kept < 0 ? kept : seal(e, msg.result.gaps, kept ? &output : NULL);
 	if (r < 0) {
 		msg.result.journal_error = -r;
 		/* Numbered and in memory is not in the record. */
@@ -789,6 +837,7 @@ static void loop(struct engine *e)
 			{ .fd = e->fd, .events = POLLIN },
 			{ .fd = reload_job_fd(&e->reload), .events = POLLIN },
 			{ .fd = e->egress_fd, .events = POLLIN },
+			{ .fd = recorder_fd(e->recorder), .events = POLLIN },
 		};
 		uint64_t deadline;
 		int n, got;
@@ -814,6 +863,8 @@ static void loop(struct engine *e)
 			break;
 		if (n > 0 && fds[2].revents)
 			change_rules(e);
+		if (n > 0 && fds[4].revents)
+			tell_output(e);
 		if (n > 0)
 			control_serve(&e->control, fds + ENGINE_FDS, carry_out, e);
 		if (n > 0 && fds[1].revents)
@@ -846,6 +897,7 @@ static void engine_main(int fd, const struct engine_options *opt)
 	if (msg.type == ENGINE_READY)
 		loop(&e);
 	fanout_free(e.fanout);
+	recorder_free(e.recorder);
 	journal_free(e.journal);
 	pipeline_free(e.pipeline);
 	ruleset_free(e.rules);

@@ -25,6 +25,8 @@ struct engine_options {
 	int status_dirfd; /* run_status.h; -1 = none */
 	int control_fd;	  /* listening (control.h); -1 = none */
 	int egress_fd;	  /* struct egress_event each (runtime/egress/event.h); -1 = none */
+	int output_fd;	  /* where output comes to be recorded (recorder.h); -1 = it is not */
+	uint64_t output_limit; /* as in recorder_options */
 	uid_t owner;	  /* besides root, who may use it */
 	struct exporter_config *sinks;
 	size_t sinks_n;

@@ -5,21 +5,29 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/store/terminal.h"
 
 #define READ_MAX  65536
 #define WRITE_MAX 4096 /* PIPE_BUF: what a pipe that polls writable takes without blocking */
+#define PIPE_SIZE (256 * 1024) /* of the payload's pipes, where it is allowed */
 #define STREAMS	  2
 
 static const char *const stream_names[STREAMS] = { "stdout", "stderr" };
 
 struct stream {
 	int from, to; /* -1 = closed: nobody writes, nobody reads */
+	int own;      /* `to` opened anew, so that we may not block on it; -1 = it could not be */
+	size_t write_max;
 	uint64_t bytes;
 	size_t at, n; /* of buf: not yet passed on */
 	char buf[READ_MAX];
@@ -27,6 +35,7 @@ struct stream {
 
 struct relay {
 	uint64_t cap;
+	int copy;	   /* the recorder's; -1 = none */
 	int give[STREAMS]; /* the payload's ends, until the start */
 	int event, stop;   /* eventfds: cap reached; finish */
 	pthread_t thread;
@@ -35,6 +44,7 @@ struct relay {
 	uint64_t hit_bytes;
 	bool cut;
 	int wait_ms; /* at the end, for a reader that takes nothing */
+	struct buf packet;
 	struct stream s[STREAMS];
 };
 
@@ -45,6 +55,29 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+/* A pipe or terminal shares its O_NONBLOCK with whoever else holds it. Opened anew it is ours alone, and
+ * takes as much as it has room for; a file takes all. */
+static void open_reader(struct stream *s, int fd)
+{
+	struct stat st;
+	char path[32];
+
+	s->to = fd;
+	s->write_max = WRITE_MAX;
+	if (fstat(fd, &st) < 0)
+		return;
+	if (S_ISREG(st.st_mode))
+		s->write_max = READ_MAX;
+	if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	s->own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (s->own < 0)
+		return;
+	s->to = s->own;
+	s->write_max = READ_MAX;
+}
+
 int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
 {
 	struct relay *r = calloc(1, sizeof(*r));
@@ -53,13 +86,14 @@ int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
 	if (!r)
 		return err_set(err, ENOMEM, "output: %m");
 	r->cap = cap;
-	r->event = r->stop = -1;
+	r->event = r->stop = r->copy = -1;
 	for (int i = 0; i < STREAMS; i++)
-		r->s[i].from = r->give[i] = -1;
+		r->s[i].from = r->s[i].own = r->give[i] = -1;
 	for (int i = 0; i < STREAMS; i++) {
-		r->s[i].to = STDOUT_FILENO + i;
+		open_reader(&r->s[i], STDOUT_FILENO + i);
 		if (pipe2(pair, O_CLOEXEC) < 0)
 			goto failed;
+		(void)fcntl(pair[0], F_SETPIPE_SZ, PIPE_SIZE);
 		r->s[i].from = pair[0];
 		r->give[i] = ret_fds[i] = pair[1];
 	}
@@ -84,6 +118,27 @@ static void note_cap(struct relay *r, int i)
 	eventfd_write(r->event, 1);
 }
 
+/* Waits for a recorder that is behind, and so does the payload. One that is gone keeps nobody waiting. */
+static void copy(struct relay *r, int i, size_t n)
+{
+	struct terminal_record rec = {
+		.type = TERMINAL_OUTPUT,
+		.stream = i ? TERMINAL_STDERR : TERMINAL_STDOUT,
+		.mono = clock_boot_ns(),
+		.data = { r->s[i].buf, n },
+	};
+	ssize_t w;
+
+	buf_reset(&r->packet);
+	if (r->copy < 0 || terminal_record_encode(&r->packet, &rec) < 0)
+		return;
+	do {
+		w = send(r->copy, r->packet.p, r->packet.n, MSG_NOSIGNAL);
+	} while (w < 0 && errno == EINTR);
+	if (w < 0)
+		close_fd(&r->copy);
+}
+
 /* Count, and keep what is still within the cap. */
 static void take(struct relay *r, int i)
 {
@@ -98,6 +153,7 @@ static void take(struct relay *r, int i)
 		return;
 	}
 	__atomic_store_n(&s->bytes, s->bytes + (uint64_t)n, __ATOMIC_RELAXED);
+	copy(r, i, (size_t)n);
 	s->at = 0;
 	s->n = (size_t)MIN((uint64_t)n, left);
 	if ((uint64_t)n > left && r->cap) {
@@ -108,7 +164,7 @@ static void take(struct relay *r, int i)
 
 static void pass_on(struct stream *s)
 {
-	ssize_t n = write(s->to, s->buf + s->at, MIN(s->n - s->at, (size_t)WRITE_MAX));
+	ssize_t n = write(s->to, s->buf + s->at, MIN(s->n - s->at, s->write_max));
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
@@ -186,6 +242,11 @@ static void *run(void *arg)
 	}
 }
 
+void relay_copy_to(struct relay *r, int socket)
+{
+	r->copy = socket;
+}
+
 int relay_start(struct relay *r, struct err *err)
 {
 	int e;
@@ -222,6 +283,7 @@ void relay_finish(struct relay *r, int wait_ms, struct relay_counts *ret)
 		pthread_join(r->thread, NULL);
 		r->joined = true;
 	}
+	close_fd(&r->copy); /* all was said */
 	*ret = (struct relay_counts){ r->s[0].bytes, r->s[1].bytes, r->cut };
 }
 
@@ -236,6 +298,9 @@ void relay_free(struct relay *r)
 	relay_finish(r, 0, &counts);
 	for (int i = 0; i < STREAMS; i++)
 		close_fd(&r->s[i].from);
+	for (int i = 0; i < STREAMS; i++)
+		close_fd(&r->s[i].own);
+	buf_done(&r->packet);
 	close_fd(&r->event);
 	close_fd(&r->stop);
 	free(r);

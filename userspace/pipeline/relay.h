@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The payload's stdout and stderr through pipes of ours, where a cap is set: counted to the last byte,
- * passed on up to the cap, dropped after it. Without a cap they go straight through and cost nothing. */
+/* The payload's stdout and stderr through pipes of ours: counted to the last byte, copied to the recorder,
+ * passed on up to the cap (if there is one), dropped after it. A reader that takes nothing stops only the
+ * payload. */
 #ifndef WARDER_PIPELINE_RELAY_H
 #define WARDER_PIPELINE_RELAY_H
 
@@ -10,14 +11,19 @@
 
 struct relay;
 
+#define RELAY_ALL UINT64_MAX
+
 struct relay_counts {
 	uint64_t out, err; /* bytes the payload wrote */
 	bool cut;	   /* more than the cap on one of them, or the reader did not take it */
 };
 
-/* `cap`: bytes passed on of each stream. ret_fds: write ends for the payload's 1 and 2, owned by the
+/* `cap`: bytes passed on of each stream; RELAY_ALL = all. ret_fds: write ends for the payload's 1 and 2, owned by the
  * relay and closed by relay_start. */
 int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err);
+/* Before the start: each piece of output goes there too, as one packet that holds a terminal record
+ * (userspace/store/terminal.h). Owned by the relay from here on. */
+void relay_copy_to(struct relay *r, int socket);
 /* After the payload has got its descriptors. */
 int relay_start(struct relay *r, struct err *err);
 /* Readable once when the first stream reaches the cap. */

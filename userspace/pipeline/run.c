@@ -72,6 +72,7 @@ struct run {
 	int egress_fds[2]; /* what the network helper tells: the engine's end, the helper's */
 	struct egress *egress; /* NULL: none is needed */
 	int proc_fds[2]; /* single processes to end: ours, the engine's end */
+	int output_fds[2]; /* output to be recorded: ours, the engine's end; -1 */
 	bool enforces;	 /* probes were loaded for it */
 	bool stopped;	 /* the sandbox stands still */
 	uint8_t host_key[KEY_LEN];
@@ -368,6 +369,7 @@ static int start_engine(struct run *run, struct err *err)
 	const struct sandbox_spec *spec = &run->spec;
 	struct run_result *res = run->result;
 	struct clock_state clock;
+	int r;
 	struct engine_options eo = {
 		.capture = run->capture,
 		.rules = run->opt->rules,
@@ -378,6 +380,8 @@ static int start_engine(struct run *run, struct err *err)
 		.status_dirfd = run->status_fd,
 		.control_fd = run->control_fd,
 		.egress_fd = run->egress_fds[0],
+		.output_fd = -1,
+		.output_limit = run->opt->output_limit,
 		.owner = getuid(),
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
@@ -434,9 +438,17 @@ static int start_engine(struct run *run, struct err *err)
 			},
 	};
 
+	if (!run->opt->output_unrecorded) {
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->output_fds) < 0)
+			return err_set(err, errno, "recording output: %m");
+		eo.output_fd = run->output_fds[1];
+	}
 	clock_state_read(&clock);
 	memcpy(eo.host_key, run->host_key, sizeof(eo.host_key));
-	return engine_start(&run->engine, &run->engine_fd, &eo, err);
+	r = engine_start(&run->engine, &run->engine_fd, &eo, err);
+	if (run->output_fds[1] >= 0)
+		close(take_fd(run->output_fds[1]));
+	return r;
 }
 
 static int block_signals(struct run *run, struct err *err)
@@ -987,13 +999,16 @@ static int launch_and_wait(struct run *run, struct err *err)
 	struct sandbox_result sr = { 0 };
 	int start, r;
 
-	if (run->opt->output_max) {
-		r = relay_new(&run->relay, run->opt->output_max, stdio + 1, err);
-		if (r < 0) {
-			facts->internal = true;
-			return r;
-		}
+	r = relay_new(&run->relay, run->opt->output_max ? run->opt->output_max : RELAY_ALL,
+		      stdio + 1, err);
+	if (r < 0) {
+		facts->internal = true;
+		if (run->output_fds[0] >= 0) /* the recorder waits for its end */
+			close(take_fd(run->output_fds[0]));
+		return r;
 	}
+	if (run->output_fds[0] >= 0)
+		relay_copy_to(run->relay, take_fd(run->output_fds[0]));
 	run->result->started_ns = clock_real_ns();
 	limits_init(&run->limits, run->sandbox, &run->spec.limits);
 	start_sampler(run);
@@ -1060,9 +1075,12 @@ static void cleanup(struct run *run)
 	for (int i = 0; i < 2; i++)
 		if (run->egress_fds[i] >= 0)
 			close(run->egress_fds[i]);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		if (run->proc_fds[i] >= 0)
 			close(run->proc_fds[i]);
+		if (run->output_fds[i] >= 0)
+			close(run->output_fds[i]);
+	}
 	run_status_remove(run->status_fd, run->result->session);
 	if (run->status_fd >= 0)
 		close(run->status_fd);
@@ -1100,6 +1118,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		.control_fd = -1,
 		.proc_fds = { -1, -1 },
 		.egress_fds = { -1, -1 },
+		.output_fds = { -1, -1 },
 	};
 	struct err engine_err = { 0 };
 	int r, start = 0;

@@ -48,8 +48,11 @@ struct run_options {
 	size_t urgent_bytes, bulk_bytes; /* of the rings; 0 = default */
 	enum run_sign sign;
 	enum run_workspace workspace;
-	uint64_t output_max; /* bytes of stdout and of stderr each that are passed on; 0 = all */
-	bool output_kill;    /* more than that ends the sandbox */
+	uint64_t output_max;	/* bytes of stdout and of stderr each that are passed on; 0 = all */
+	bool output_kill;	/* more than that ends the sandbox */
+	bool output_unrecorded; /* stdout and stderr are not kept in the record */
+	uint64_t
+		output_limit; /* of each stream so much is kept: first and last half; 0 = default */
 	const char *const *watch; /* entries of the watch list (capture/watchlist.h) */
 	size_t watch_n;		  /* at most WATCHLIST_MAX */
 	const char *env_values;	  /* comma-separated names whose values are kept; NULL = none */
