@@ -173,7 +173,7 @@ static void test_refuses(void **state)
 static void test_stream(void **state)
 {
 	static struct fake_journal other;
-	struct fake_peer *peers[2] = { fake_peer_new(), fake_peer_new() };
+	struct fake_peer *peers[2] = { NULL, fake_peer_new() }; /* make() makes the first */
 	struct exporter_config cfg = fake_config("stream");
 	struct fanout_status rows[2];
 	struct fanout *f;
