@@ -202,10 +202,12 @@ $(foreach f,$(FOLDERS),$(eval $(call unit_rule,$(f))))
 
 # Helper programs are free-standing: `// libs: -lfoo` in their first lines names what they link. They are not
 # what is tested, and some are static: no sanitizers.
+# Some are shared objects, for LD_PRELOAD: -pie is not for them.
+LDFLAGS_HELPERS = $(filter-out $(SAN) $(if $(shell grep -m1 '^// libs:.*-shared' $<),-pie),$(LDFLAGS_ALL))
 $(BUILD)/tests/helpers/%: tests/helpers/%.c $(BUILD)/stamp/cc
 	$(call say,HELPER,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(filter-out -Wmissing-prototypes $(SAN),$(CFLAGS_ALL)) \
-		-MMD -MP $(filter-out $(SAN),$(LDFLAGS_ALL)) -o $@ $< $$(sed -n '1,5s|^// libs: ||p' $<)
+		-MMD -MP $(LDFLAGS_HELPERS) -o $@ $< $$(sed -n '1,5s|^// libs: ||p' $<)
 
 # A helper that drives our own code says so by `// ours: <folder>` in its second line: it is linked like a
 # unit test of that folder.

@@ -94,6 +94,14 @@ static const int allowed_calls[] = {
 
 static int lock_in(struct err *err)
 {
+	const struct scmp_arg_cmp read_only = { .arg = 2,
+						.op = SCMP_CMP_MASKED_EQ,
+						.datum_a = O_ACCMODE | O_CREAT | O_TRUNC,
+						.datum_b = O_RDONLY };
+	const struct scmp_arg_cmp families[] = {
+		{ .arg = 0, .op = SCMP_CMP_EQ, .datum_a = AF_INET },
+		{ .arg = 0, .op = SCMP_CMP_EQ, .datum_a = AF_INET6 },
+	};
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int r = ctx ? 0 : -ENOMEM;
 
@@ -101,15 +109,9 @@ static int lock_in(struct err *err)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, allowed_calls[i], 0);
 	/* Files to read (the resolver's), sockets of these families. */
 	if (r == 0)
-		r = seccomp_rule_add(
-			ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-			SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-				     SCMP_A0(SCMP_CMP_EQ, AF_INET));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-				     SCMP_A0(SCMP_CMP_EQ, AF_INET6));
+		r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, &read_only);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(families); i++)
+		r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, &families[i]);
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);

@@ -157,7 +157,7 @@ static double run(unsigned records, const struct ruleset *rules, const char *dir
 				      .session = SESSION,
 				      .name = "bench",
 				      .host = "node",
-				      .target = { -1, -1, -1 } };
+				      .target = { -1, -1, -1, -1 } };
 	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct session_stats st;
 	struct journal *journal;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libs: -no-pie -shared -fPIC
+// libs: -shared -fPIC
 /* For LD_PRELOAD: the wall clock is off by as many seconds as the file $CLOCK_JUMP says (an int64_t; it is
  * mapped, so a test moves the clock while a program runs). The other clocks stay, as they do when a real
  * one is set. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libs: -no-pie -shared -fPIC
+// libs: -shared -fPIC
 /* For LD_PRELOAD: raising the limit of locked memory works. Without CAP_SYS_RESOURCE it is refused, and others'
  * agents give up there although kernels since 5.11 do not count what BPF takes against it. */
 #include <sys/resource.h>

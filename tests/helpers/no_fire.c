@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libs: -no-pie -shared -fPIC -ldl
+// libs: -shared -fPIC -ldl
 /* For LD_PRELOAD: the BPF program $NO_FIRE loads, is attached without an error and never fires, as a hook does
  * that the kernel never calls. For links made by bpf_program__attach, for those of a cgroup
  * (bpf_link_create), and for handlers in a table of programs (bpf_map_update_elem). */

@@ -98,7 +98,7 @@ static void run_engine(struct capture *c, const char *bundle)
 			     .host = "bench",
 			     .tier = capture_tier(c),
 			     .real_offset_ns = (int64_t)(clock_real_ns() - clock_boot_ns()),
-			     .target = { -1, -1, -1 } },
+			     .target = { -1, -1, -1, -1 } },
 		.record = { .sandbox_id = SANDBOX_ID,
 			    .backend = "none",
 			    .name = "watched",
