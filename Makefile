@@ -138,16 +138,24 @@ REPORT_PARTS := $(WEB)/page.html $(BUILD)/gen/web/style.css $(BUILD)/gen/web/rep
                 $(BUILD)/gen/web/player.js
 $(eval $(call stamp,$(BUILD)/stamp/report.js,$(REPORT_JS)))
 
-# What npm fetches: once, kept in $(BUILD).
+# What npm fetches: once, kept in $(BUILD). Without a way to npm's registry, `make PLAYER=no`: the report then shows
+# a recording's text in place of its screen.
+PLAYER ?= yes
+$(eval $(call stamp,$(BUILD)/stamp/player,$(PLAYER)))
 $(BUILD)/web/fetched: $(WEB)/package.json $(WEB)/package-lock.json $(WEB)/fetch.sh
 	$(call say,NPM,$@)
 	$(Q)sh $(WEB)/fetch.sh $(@D) && touch $@
 
-$(BUILD)/gen/web/player.js: $(BUILD)/web/fetched $(WEB)/player.sh
+ifeq ($(PLAYER),no)
+$(BUILD)/gen/web/player.js $(BUILD)/gen/web/player.css: $(BUILD)/stamp/player
+	$(Q)mkdir -p $(@D) && echo '/* made without the terminal player */' > $@
+else
+$(BUILD)/gen/web/player.js: $(BUILD)/web/fetched $(WEB)/player.sh $(BUILD)/stamp/player
 	$(Q)mkdir -p $(@D) && sh $(WEB)/player.sh $(BUILD)/web/node_modules > $@
 
-$(BUILD)/gen/web/player.css: $(BUILD)/web/fetched
+$(BUILD)/gen/web/player.css: $(BUILD)/web/fetched $(BUILD)/stamp/player
 	$(Q)mkdir -p $(@D) && cp $(BUILD)/web/node_modules/asciinema-player/dist/bundle/asciinema-player.css $@
+endif
 
 $(BUILD)/gen/web/style.css: $(sort $(wildcard $(WEB)/*.css))
 	$(Q)mkdir -p $(@D) && cat $^ > $@

@@ -356,7 +356,10 @@ class Made(TestCase):
 
     def test_keyboard_screen_reader_and_colours(self):
         """axe-core finds nothing, light and dark; and without a pointer one gets everywhere."""
-        with open(os.path.join(BUILD, "web/node_modules/axe-core/axe.min.js"), encoding="utf-8") as f:
+        axe = os.path.join(BUILD, "web/node_modules/axe-core/axe.min.js")
+        if not os.path.exists(axe):
+            self.skipTest("axe-core was not fetched: built with PLAYER=no, for machines without npm's registry")
+        with open(axe, encoding="utf-8") as f:
             axe = f.read()
         path = self.page(self.events())
         for dark in (False, True):

@@ -26,4 +26,4 @@ for wait in 2 5 15 end; do
 done
 tail -n 15 npm.log >&2
 fail "npm cannot fetch the packages of userspace/replay/web/package-lock.json (is there a network? its whole log:" \
-	"$PWD/npm.log). It is needed once: a copy of $PWD/node_modules from another build of this version will do"
+	"$PWD/npm.log). It is needed once. Without: make PLAYER=no, and the report shows a recording's text in place of its screen"

@@ -2,7 +2,7 @@
 // The terminal as it was: the player draws it, this page's clock moves it. The player gets the stream through
 // TerminalFilter and no keys: nothing of the recording can do anything but be on the screen.
 
-const COLS_MAX = 400, ROWS_MAX = 200;
+const COLS_MAX = 400, ROWS_MAX = 200, PLAIN_MAX = 100000;
 
 class Terminal {
   constructor(model, clock) {
@@ -19,6 +19,12 @@ class Terminal {
 
   async start() {
     this.size = this.firstSize();
+    this.plain = typeof AsciinemaPlayer === "undefined"; // made with PLAYER=no
+    if (this.plain) {
+      this.dispatch = plainScreen();
+      this.sync(this.clock.t);
+      return;
+    }
     const clock = this.clock, driver = ({ dispatch }) => {
       this.dispatch = dispatch;
       return {
@@ -43,15 +49,34 @@ class Terminal {
     let out = [];
     for (; this.at < to; this.at++) {
       const f = this.m.frames[this.at];
-      if (f.type === "o") out.push(this.filter.feed(f.stream ? f.v.replace(/\r?\n/g, "\r\n") : f.v).screen);
+      if (f.type === "o") {
+        if (this.plain) out.push(this.filter.feed(f.v.replace(/\r+\n/g, "\n")).plain);
+        else out.push(this.filter.feed(f.stream ? f.v.replace(/\r?\n/g, "\r\n") : f.v).screen);
+      }
       else if (f.type === "r") {
         if (out.length) this.dispatch("output", out);
         out = [];
         this.dispatch("resize", this.sizeOf(f));
-      } else if (f.type === "c") out.push(`\r\n\x1b[0;7m ${bytesText(f.v)} were not kept \x1b[0m\r\n`);
+      } else if (f.type === "c") {
+        const text = `${bytesText(f.v)} were not kept`;
+        out.push(this.plain ? `\n[${text}]\n` : `\r\n\x1b[0;7m ${text} \x1b[0m\r\n`);
+      }
     }
     if (out.length) this.dispatch("output", out);
   }
+}
+
+// Where there is no player: the last of the text, without colours or a cursor.
+function plainScreen() {
+  const pre = document.createElement("pre");
+  $("screen").append(pre);
+  let text = "";
+  return (what, data) => {
+    if (what === "reset") text = "";
+    else if (what === "output") text = (text + data.join("")).slice(-PLAIN_MAX);
+    pre.textContent = text;
+    pre.scrollTop = pre.scrollHeight;
+  };
 }
 
 // The text alone, with the time of each piece: what a search looks through.
