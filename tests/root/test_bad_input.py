@@ -130,7 +130,7 @@ class BadInput(Refusals):
         self.refused(self.run_argv("--policy", policy), policy + ":1:", "'limits.memory'")
 
     def test_policy_value_that_cannot_be_meant(self):
-        for text, place, what in (("network:\n  mode: nonne\n", "2:9", "'nonne' is not none or host"),
+        for text, place, what in (("network:\n  mode: nonne\n", "2:9", "'nonne' is not none, allow="),
                                   ("evidence: { sign: maybe }\n", "1:19", "'maybe' is not auto, always or never"),
                                   ("evidence:\n  when_full: stop\n", "2:14", "not continue, pause or kill"),
                                   ("on_pressure: panic\n", "1:14", "not drop, stop or kill"),

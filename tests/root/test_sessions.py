@@ -53,7 +53,8 @@ class Sessions(TestCase):
                            else self.words("sessions", "show", "--json", b))
         self.assertEqual((shown["session"], shown["exit_code"], shown["tenant"], shown["held"]),
                          (b, 3, "blue", False))
-        self.assertIn({"kind": "path", "value": "/workspace/beta", "count": 2}, shown["did"])
+        # Opened, written, and found by the comparison at the end.
+        self.assertIn({"kind": "path", "value": "/workspace/beta", "count": 3}, shown["did"])
         # The catalogue is nobody's proof: gone or damaged it is made again.
         catalogue = os.path.join(self.env["WARDER_STATE"], "catalogue.sqlite")
         for damage in (b"", b"no database, just text\n" * 100):

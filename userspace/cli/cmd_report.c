@@ -73,7 +73,7 @@ static int add_event(void *arg, const struct event *ev, struct err *err)
 
 	if (m->progress && ++m->seen % 10000 == 0)
 		show_progress("writing", MIN(m->seen, m->records), m->records);
-	return r < 0 ? err_set(err, r, "writing the page: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "writing the output: %s", strerror(-r)) : 0;
 }
 
 static size_t aliases_of_rules(struct report_alias *ret)
@@ -124,7 +124,7 @@ static int make_page(int fd, const struct report_args *args, const struct verify
 		opt.manifest = (struct str){ manifest.p, manifest.n };
 	r = report_begin(&report, &opt, &evidence);
 	if (r < 0)
-		return err_set(err, r, "writing the page: %s", strerror(-r));
+		return err_set(err, r, "writing the output: %s", strerror(-r));
 	m.report = report;
 	r = session_walk(fd, add_event, &m, NULL, ret_damage);
 	if (r < 0 && r != -EBADMSG && r != -EINVAL) {
@@ -136,7 +136,7 @@ static int make_page(int fd, const struct report_args *args, const struct verify
 		r = report_end(report, ret_damage->code ? err_text(ret_damage) : NULL);
 	if (m.progress)
 		show_progress("writing", 1, 1);
-	return r < 0 ? err_set(err, r, "writing the page: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "writing the output: %s", strerror(-r)) : 0;
 }
 
 /* A page that looks whole must not hide on the command line that the record is not. */

@@ -100,5 +100,5 @@ int report_extra(int bundle, struct report *report, struct err *damage, struct e
 
 	if (r == 0)
 		r = add_blobs(bundle, report);
-	return r < 0 ? err_set(err, r, "writing the page: %s", strerror(-r)) : 0;
+	return r < 0 ? err_set(err, r, "writing the output: %s", strerror(-r)) : 0;
 }
