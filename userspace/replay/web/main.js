@@ -17,7 +17,7 @@ class Page {
     this.tree = new Tree(this);
     this.search = new Search(this);
     this.summary = new Summary(this);
-    if (model.frames.length && typeof AsciinemaPlayer !== "undefined") this.terminal = new Terminal(model, this.clock);
+    if (model.frames.length) this.terminal = new Terminal(model, this.clock);
     document.body.classList.toggle("no-terminal", !this.terminal);
     $("p-terminal").hidden = !this.terminal;
     this.transport();
