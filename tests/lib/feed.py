@@ -24,11 +24,14 @@ while any(c.position(p) < ends[p] for p in parts):
 DRAIN_MS = 120000  # for what must happen; nothing waits this long when all is well
 
 
-def read_json_lines(path):
+def read_json_lines(path, is_written_to=False):
+    """The records of a file. Who still writes to it may have half a line there, just now; nobody else may."""
     if not os.path.exists(path):
         return []
     with open(path) as f:
         text = f.read()
+    if is_written_to:
+        text = text[:text.rfind("\n") + 1]
     assert not text or text.endswith("\n"), "half a line at the end of " + path
     return [json.loads(line) for line in text.splitlines()]
 
