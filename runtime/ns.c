@@ -21,6 +21,7 @@
 #include "runtime/setup.h"
 #include "runtime/sys.h"
 #include "runtime/template.h"
+#include "runtime/tty.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
@@ -76,6 +77,9 @@ static int config_build(const struct sandbox_plan *p, struct buf *b, struct err 
 	head.argc = (uint32_t)p->argc;
 	head.envc = (uint32_t)p->env_n;
 	head.filter_n = (uint32_t)n;
+	head.tty = p->tty;
+	head.tty_rows = p->tty_rows;
+	head.tty_cols = p->tty_cols;
 	buf_add(b, &head, sizeof(head));
 	head.filter_off = (uint32_t)b->n;
 	buf_add(b, filter, n * sizeof(*filter));
@@ -174,10 +178,12 @@ static void setup_close(struct setup *t)
 		close(t->netns);
 }
 
-/* The frame if it is one; -EAGAIN for junk, -EPIPE at the end. */
-static int frame_read(struct sandbox *s, struct init_frame *f, int flags)
+/* The frame if it is one; -EAGAIN for junk, -EPIPE at the end. With `ret_fd` a descriptor may come with it;
+ * else one that does is dropped by the kernel. */
+static int frame_read(struct sandbox *s, struct init_frame *f, int flags, int *ret_fd)
 {
-	ssize_t n = recv(s->control, f, sizeof(*f), flags | MSG_TRUNC);
+	ssize_t n = ret_fd ? tty_recv(s->control, f, sizeof(*f), flags, ret_fd)
+			   : recv(s->control, f, sizeof(*f), flags | MSG_TRUNC);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -errno
@@ -201,7 +207,7 @@ static int frame_send(struct sandbox *s, uint32_t type, int sig)
 }
 
 /* A frame within the time that set-up may take. */
-static int frame_wait(struct sandbox *s, struct init_frame *f, uint64_t end)
+static int frame_wait(struct sandbox *s, struct init_frame *f, uint64_t end, int *ret_fd)
 {
 	for (;;) {
 		struct pollfd pfd = { .fd = s->control, .events = POLLIN };
@@ -213,7 +219,7 @@ static int frame_wait(struct sandbox *s, struct init_frame *f, uint64_t end)
 		r = poll(&pfd, 1, (int)((end - now) / NSEC_PER_MSEC) + 1);
 		if (r <= 0)
 			continue;
-		r = frame_read(s, f, MSG_DONTWAIT);
+		r = frame_read(s, f, MSG_DONTWAIT, ret_fd);
 		if (r != -EAGAIN && r != -EINTR)
 			return r;
 	}
@@ -265,8 +271,9 @@ static int follow_setup(struct sandbox *s, struct err *err)
 	bool mapped = false;
 
 	for (;;) {
+		auto_close int fd = -1;
 		struct init_frame f;
-		int r = frame_wait(s, &f, end);
+		int r = frame_wait(s, &f, end, s->plan->tty && s->tty < 0 ? &fd : NULL);
 
 		if (r < 0)
 			return err_set(err, r == -EPIPE ? EIO : -r,
@@ -283,8 +290,17 @@ static int follow_setup(struct sandbox *s, struct err *err)
 			if (r < 0)
 				return err_set(err, -r, "sandbox set-up: id maps: %m");
 			break;
+		case FRAME_TTY:
+			r = s->tty < 0 ? tty_check(fd) : -EPROTO;
+			if (r < 0)
+				return err_set(err, -r, "sandbox set-up: its terminal: %m");
+			s->tty = take_fd(fd);
+			break;
 		case FRAME_STARTED:
 			hold_workspace(s); /* where there is no user namespace */
+			if (s->plan->tty && s->tty < 0)
+				return err_set(err, EPROTO,
+					       "sandbox set-up: its terminal did not come");
 			return 0;
 		case FRAME_EXEC_FAILED:
 			if (f.code <= 0 || f.code > 4095)
@@ -463,7 +479,7 @@ static int ns_dispatch(struct sandbox *s)
 {
 	for (int i = 0; i < FRAMES_PER_TURN && !s->ended; i++) {
 		struct init_frame f;
-		int r = frame_read(s, &f, MSG_DONTWAIT);
+		int r = frame_read(s, &f, MSG_DONTWAIT, NULL);
 
 		if (r == -EAGAIN || r == -EINTR)
 			return SANDBOX_RUNNING;

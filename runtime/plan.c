@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,10 +169,23 @@ static int env_put(struct sandbox_plan *p, const char *kv, size_t *bytes, struct
 	return 0;
 }
 
+/* It comes from the operator's environment, which is not made for the payload's eyes: a plain word or nothing. */
+static bool is_terminal_type(const char *s)
+{
+	size_t n = s ? strlen(s) : 0;
+
+	if (n == 0 || n > 40)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("-+._", *s))
+			return false;
+	return true;
+}
+
 static int copy_env(struct sandbox_plan *p, const struct sandbox_spec *spec, size_t *bytes,
 		    struct err *err)
 {
-	size_t max = ARRAY_SIZE(env_defaults) + SANDBOX_ENV_MAX + 1;
+	size_t max = ARRAY_SIZE(env_defaults) + SANDBOX_ENV_MAX + 2;
 	int r = 0;
 
 	if (spec->env_n > SANDBOX_ENV_MAX)
@@ -182,6 +196,13 @@ static int copy_env(struct sandbox_plan *p, const struct sandbox_spec *spec, siz
 		return err_set(err, ENOMEM, "environment: %m");
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(env_defaults); i++)
 		r = env_put(p, env_defaults[i], bytes, err);
+	if (r == 0 && spec->tty) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "TERM=%s",
+			 is_terminal_type(spec->term) ? spec->term : "xterm");
+		r = env_put(p, text, bytes, err);
+	}
 	for (size_t i = 0; r == 0 && i < spec->env_n; i++)
 		r = env_put(p, spec->env[i], bytes, err);
 	return r;
@@ -315,6 +336,9 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 			       "working directory '%s': expected an absolute path without . and ..",
 			       p->cwd);
 	p->limits = spec->limits;
+	p->tty = spec->tty;
+	p->tty_rows = spec->tty_rows;
+	p->tty_cols = spec->tty_cols;
 	r = plan_net(p, spec, err);
 	if (r == 0)
 		r = check_host(p, err);

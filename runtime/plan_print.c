@@ -123,6 +123,8 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 	strings(&j, "env", p->env, p->env_n);
 	member(&j, "cwd", p->cwd);
 	member(&j, "hostname", p->hostname);
+	if (p->tty)
+		flag(&j, "tty", true);
 	limits_json(&j, p);
 	layers_json(&j, p);
 	if (p->egress)
@@ -245,6 +247,8 @@ static void plan_text(const struct sandbox_plan *p, FILE *out)
 		p->userns ? "own, one id, nested ones forbidden" : "none", "seccomp",
 		seccomp_profile_name(p), "landlock", p->host.landlock_abi, "network",
 		net_names[p->net]);
+	if (p->tty)
+		fprintf(out, "  %-10s own, in the sandbox's devpts\n", "terminal");
 	if (p->egress)
 		reach_text(p->egress, out);
 	root_text(p, out);

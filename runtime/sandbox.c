@@ -27,10 +27,9 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	if (!s)
 		return err_set(err, ENOMEM, "sandbox: %m");
 	s->plan = plan;
-	s->control = s->pidfd = -1;
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		s->walls[i] = -1;
-	s->control = s->pidfd = s->workspace = -1;
+	s->control = s->pidfd = s->workspace = s->tty = -1;
 	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &plan->limits, err);
 	if (r < 0)
 		return r;
@@ -81,6 +80,11 @@ int sandbox_events_fd(const struct sandbox *s)
 int sandbox_workspace_fd(const struct sandbox *s)
 {
 	return s->workspace;
+}
+
+int sandbox_tty_fd(const struct sandbox *s)
+{
+	return s->tty;
 }
 
 int sandbox_fd(const struct sandbox *s)
@@ -178,6 +182,8 @@ void sandbox_free(struct sandbox *s)
 		s->plan->backend->done(s);
 	if (s->workspace >= 0) /* its memory is the control group's */
 		close(s->workspace);
+	if (s->tty >= 0)
+		close(s->tty);
 	cgroup_remove(&s->cgroup);
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		if (s->walls[i] >= 0)

@@ -57,6 +57,9 @@ struct sandbox_spec {
 	const char *net_limits; /* NULL = defaults */
 	const char *net_dns;	/* resolver; NULL = the host's */
 	struct sandbox_limits limits;
+	bool tty; /* the payload gets a terminal of the sandbox's own in place of its three descriptors */
+	uint16_t tty_rows, tty_cols;
+	const char *term; /* with tty: its type; NULL = xterm */
 };
 
 /* Hardened defaults. */
@@ -108,6 +111,9 @@ int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err);
 /* O_PATH on the sandbox's own /workspace, from sandbox_start to sandbox_free, also when all in it are dead; -1 when
  * that is a directory of the host, or could not be had. */
 int sandbox_workspace_fd(const struct sandbox *s);
+/* With spec.tty, from sandbox_start to sandbox_free: the pty's master, non-blocking, made in the sandbox's own
+ * devpts; else -1. */
+int sandbox_tty_fd(const struct sandbox *s);
 /* Readable when init has something to say or has gone. */
 int sandbox_fd(const struct sandbox *s);
 

@@ -18,12 +18,13 @@ struct sandbox {
 	int control;	  /* to init; -1 */
 	int pidfd;	  /* of init; -1 */
 	int workspace;	  /* O_PATH; -1 */
+	int tty;	  /* the pty's master; -1 */
 	pid_t pid;
-	struct egress *egress;	/* borrowed; NULL */
+	struct egress *egress;	 /* borrowed; NULL */
 	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */
-	bool exec_failed; /* the command, not the sandbox */
-	bool ended;	  /* the payload's end is known */
-	bool alone;	  /* and nothing else was left, as init says */
+	bool exec_failed;	 /* the command, not the sandbox */
+	bool ended;		 /* the payload's end is known */
+	bool alone;		 /* and nothing else was left, as init says */
 	int exit_code, exit_signal;
 };
 

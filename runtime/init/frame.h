@@ -21,6 +21,7 @@ enum init_frame_type {
 	FRAME_STARTED,	   /* the payload's exec succeeded */
 	FRAME_EXEC_FAILED, /* code = errno of execve; text = what was tried last */
 	FRAME_EXIT,	   /* code = exit code, signal = that ended it; alone: nothing else lives */
+	FRAME_TTY,	   /* with a descriptor: the master of the payload's terminal */
 	/* to the set-up task and to init */
 	FRAME_MAPPED = 64,
 	FRAME_SIGNAL, /* signal = send it to the payload's process group */
@@ -53,6 +54,9 @@ struct init_config {
 	uint32_t cwd_off;
 	uint32_t filter_off;
 	uint32_t filter_n; /* instructions; 0 = none */
+	uint16_t tty;	   /* 1: the payload gets a terminal, of this size: */
+	uint16_t tty_rows, tty_cols;
+	uint16_t pad;
 };
 
 #endif

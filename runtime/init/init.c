@@ -11,7 +11,9 @@
 #include <linux/socket.h>
 #include <linux/stat.h>
 #include <linux/wait.h>
+#include <asm/ioctls.h>
 #include <asm/signal.h>
+#include <asm/termios.h>
 
 #include "runtime/init/filter.h"
 #include "runtime/init/frame.h"
@@ -144,8 +146,56 @@ static int exec_lookup(const struct block *b)
 	return found;
 }
 
+/* The master goes to the launcher, before there is a payload that could get at it. */
+static long send_master(int master)
+{
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_TTY };
+	struct iovec iov = { .iov_base = &f, .iov_len = sizeof(f) };
+	struct cmsg_fd c = {
+		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = master
+	};
+	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = &c, .control_len = sizeof(c) };
+
+	return SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
+}
+
+/* The payload's terminal, of the sandbox's own devpts and the payload's own. Returns the slave. */
+static int make_terminal(const struct init_config *head)
+{
+	struct winsize ws = { .ws_row = head->tty_rows, .ws_col = head->tty_cols };
+	long master, slave, r;
+	int locked = 0;
+
+	master = SYS(openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
+	if (master < 0)
+		give_up(master, "/dev/pts/ptmx");
+	r = SYS(ioctl, master, TIOCSPTLCK, &locked, 0, 0, 0);
+	if (r >= 0)
+		r = SYS(ioctl, master, TIOCSWINSZ, &ws, 0, 0, 0);
+	if (r < 0)
+		give_up(r, "terminal");
+	slave = SYS(ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
+	if (slave < 0)
+		give_up(slave, "terminal");
+	r = send_master((int)master);
+	if (r < 0)
+		give_up(r, "terminal");
+	SYS(close, master, 0, 0, 0, 0, 0);
+	return (int)slave;
+}
+
+/* In the payload, whose session is new. */
+static long take_terminal(int slave)
+{
+	long r = SYS(ioctl, slave, TIOCSCTTY, 0, 0, 0, 0);
+
+	for (int fd = 0; r >= 0 && fd < 3; fd++)
+		r = SYS(dup3, slave, fd, 0, 0, 0, 0);
+	return r < 0 ? r : 0;
+}
+
 /* In the child. `fd` closes at exec, which tells init that it worked. */
-static void payload(const struct block *b, int fd)
+static void payload(const struct block *b, int slave, int fd)
 {
 	uint64_t none = 0;
 	long r;
@@ -155,9 +205,11 @@ static void payload(const struct block *b, int fd)
 	SYS(rt_sigprocmask, SIG_SETMASK, &none, 0, SIGSET_SIZE, 0, 0);
 	r = SYS(chdir, b->cwd, 0, 0, 0, 0, 0);
 	e = (int)-r;
+	if (!e && slave >= 0)
+		e = (int)take_terminal(slave); /* ours, not the command's: negative */
 	if (!e && b->filter.len) {
 		r = SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &b->filter, 0, 0, 0);
-		e = (int)r; /* ours, not the command's: negative */
+		e = (int)r; /* so is this */
 	}
 	if (!e)
 		e = exec_lookup(b);
@@ -181,18 +233,21 @@ static void let_go_of_stdio(void)
  * outcome. */
 static pid_t start(const struct block *b)
 {
-	int pipefd[2], e = 0;
+	int pipefd[2], slave, e = 0;
 	long n, pid;
 
 	n = SYS(pipe2, pipefd, O_CLOEXEC, 0, 0, 0, 0);
 	if (n < 0)
 		give_up(n, "pipe");
+	slave = b->head->tty ? make_terminal(b->head) : -1;
 	pid = SYS(clone, SIGCHLD, 0, 0, 0, 0, 0);
 	if (pid == 0)
-		payload(b, pipefd[1]);
+		payload(b, slave, pipefd[1]);
 	if (pid < 0)
 		give_up(pid, "fork");
 	SYS(close, pipefd[1], 0, 0, 0, 0, 0);
+	if (slave >= 0)
+		SYS(close, slave, 0, 0, 0, 0, 0);
 	let_go_of_stdio();
 	n = init_filter_install();
 	if (n < 0)
@@ -205,7 +260,7 @@ static pid_t start(const struct block *b)
 		return (pid_t)pid;
 	}
 	if (n != (long)sizeof(e) || e <= 0)
-		give_up(n == (long)sizeof(e) ? e : -EIO, "payload filter");
+		give_up(n == (long)sizeof(e) ? e : -EIO, "payload's terminal or filter");
 	tell(FRAME_EXEC_FAILED, e, 0, 0, b->argv[0]);
 	exit_now(EXIT_INTERNAL);
 	return -1;
@@ -285,6 +340,8 @@ __attribute__((used, noreturn)) void init_main(void)
 	/* The program's file is not readable for us, which made us undumpable from the first
 	 * instruction; this is the belt to those braces. */
 	SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+	/* A session of its own: the operator's terminal is not even the controlling one. */
+	SYS(setsid, 0, 0, 0, 0, 0, 0);
 	SYS(fcntl, INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC, 0, 0, 0);
 	SYS(rt_sigprocmask, SIG_BLOCK, &set, 0, SIGSET_SIZE, 0, 0);
 	sigfd = SYS(signalfd4, -1, &set, SIGSET_SIZE, O_CLOEXEC | O_NONBLOCK, 0, 0);

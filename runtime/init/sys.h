@@ -7,10 +7,32 @@
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
 #include <linux/types.h>
+#include <linux/uio.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef int pid_t;
+
+/* As the kernel has them; its own headers give them to itself only. */
+struct msghdr {
+	void *name;
+	int name_len;
+	struct iovec *iov;
+	size_t iov_n;
+	void *control;
+	size_t control_len;
+	unsigned flags;
+};
+
+struct cmsg_fd {
+	size_t len;
+	int level, type;
+	int fd, pad;
+};
+
+#define CMSG_FD_LEN 20 /* without the padding */
+#define SOL_SOCKET  1
+#define SCM_RIGHTS  1
 
 #define SIG_BLOCK   0
 #define SIG_SETMASK 2

@@ -10,6 +10,7 @@
 
 static enum log_level max_level = LOG_INFO;
 static const char *log_prefix = "warder";
+static const char *log_newline = "\n";
 
 static const struct {
 	const char *word;
@@ -31,6 +32,11 @@ void log_set_prefix(const char *prefix)
 	log_prefix = prefix;
 }
 
+void log_set_newline(const char *newline)
+{
+	log_newline = newline;
+}
+
 void log_msg(enum log_level level, const char *fmt, ...)
 {
 	static int colour = -1;
@@ -47,8 +53,8 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	/* Text can quote bytes from the sandbox or a server: keep them from driving the terminal. */
 	plain_text(line, '?', "\n\t");
 	if (colour && LEVELS[level].colour[0])
-		fprintf(stderr, "%s: %s%s\033[0m%s\n", log_prefix, LEVELS[level].colour,
-			LEVELS[level].word, line);
+		fprintf(stderr, "%s: %s%s\033[0m%s%s", log_prefix, LEVELS[level].colour,
+			LEVELS[level].word, line, log_newline);
 	else
-		fprintf(stderr, "%s: %s%s\n", log_prefix, LEVELS[level].word, line);
+		fprintf(stderr, "%s: %s%s%s", log_prefix, LEVELS[level].word, line, log_newline);
 }

@@ -8,6 +8,8 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 void log_set_level(enum log_level level);
 void log_set_prefix(const char *prefix); /* a static string; default "warder" */
+/* What ends a line: "\r\n" while the terminal is raw. A static string. */
+void log_set_newline(const char *newline);
 void log_msg(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_msg(LOG_ERROR, __VA_ARGS__)

@@ -9,6 +9,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/base/term.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
@@ -46,7 +47,7 @@ struct run_args {
 	const char *baseline;
 	const char *record;
 	uint64_t output_limit;
-	bool no_default_rules, dry_run, json, quiet, help, kill_output;
+	bool no_default_rules, dry_run, json, quiet, help, kill_output, tty;
 };
 
 #define AT(member) offsetof(struct run_args, member)
@@ -76,8 +77,12 @@ static const struct option_def OPTIONS[] = {
 	{ "fsize", 0, OPT_SIZE, AT(fsize), "SIZE", "largest file (default: 0, no limit)" },
 	{ "max-output", 0, OPT_SIZE, AT(max_output), "SIZE",
 	  "pass on this much of stdout and of stderr, count and drop the rest (default: 0, all)" },
+	{ "tty", 0, OPT_FLAG, AT(tty), NULL,
+	  "give it a terminal of its own, joined with this one: keys, job control and size work; what "
+	  "it writes reaches this terminal as it is, escape sequences too" },
 	{ "record", 0, OPT_STR, AT(record), "WHAT",
-	  "keep what it writes in the record: output (default: stdout and stderr) or none" },
+	  "keep what it writes in the record: output (default: stdout and stderr, or the terminal), "
+	  "none, or input: with --tty also what is typed, but never while it is not echoed" },
 	{ "output-limit", 0, OPT_SIZE, AT(output_limit), "SIZE",
 	  "keep so much of each stream, the first and the last half (default: 16M)" },
 	{ "kill-output", 0, OPT_FLAG, AT(kill_output), NULL,
@@ -281,6 +286,11 @@ static int check_given(const struct run_args *a, struct err *err)
 	return 0;
 }
 
+static bool records_input(const struct run_args *a)
+{
+	return a->record && !strcmp(a->record, "input");
+}
+
 static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char **command,
 		     struct err *err)
 {
@@ -311,9 +321,14 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 	if (r == 0)
 		r = check_writable(spec, err);
 	set_env(spec, &a->env);
-	if (r == 0 && a->record && strcmp(a->record, "output") && strcmp(a->record, "none"))
-		r = err_set(err, EINVAL, "option '--record': '%s' is not output or none",
+	spec->tty = a->tty;
+	spec->term = getenv("TERM");
+	if (r == 0 && a->record && strcmp(a->record, "output") && strcmp(a->record, "none") &&
+	    strcmp(a->record, "input"))
+		r = err_set(err, EINVAL, "option '--record': '%s' is not output, input or none",
 			    a->record);
+	if (r == 0 && !a->tty && records_input(a))
+		r = err_set(err, EINVAL, "option '--record': input is typed with '--tty' only");
 	if (r == 0 && a->output_limit > RECORDER_LIMIT_MAX)
 		r = err_set(err, EINVAL, "option '--output-limit': more than 1G");
 	if (r == 0 && a->kill_output && !a->max_output)
@@ -726,9 +741,9 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 	struct run_options opt = {
 		.spec = spec,
 		.sign = sign,
-		.workspace = a->no_workspace_diff ? RUN_WORKSPACE_IGNORED :
-			     a->keep_texts	  ? RUN_WORKSPACE_TEXTS :
-						    RUN_WORKSPACE_TOLD,
+		.workspace = a->no_workspace_diff ? RUN_WORKSPACE_IGNORED
+			     : a->keep_texts	  ? RUN_WORKSPACE_TEXTS
+						  : RUN_WORKSPACE_TOLD,
 		.pressure = pressure,
 		.when_full = when_full,
 		.urgent_bytes = a->urgent_ring,
@@ -744,6 +759,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.output_max = a->max_output,
 		.output_kill = a->kill_output,
 		.output_unrecorded = a->record && !strcmp(a->record, "none"),
+		.input_recorded = records_input(a),
 		.output_limit = a->output_limit,
 		.drain_ms = (int)MIN(a->export_wait / NSEC_PER_MSEC, (uint64_t)INT32_MAX),
 		.env_values = a->env_values,
@@ -825,6 +841,10 @@ int cmd_run(int argc, char **argv)
 		err_set(&err, EPERM,
 			"running a sandbox needs root: it loads BPF programs and "
 			"creates cgroups (try sudo)");
+		return cli_fail(&err);
+	}
+	if (a.tty && term_size(STDIN_FILENO, &spec.tty_rows, &spec.tty_cols) < 0) {
+		err_set(&err, ENOTTY, "option '--tty': the input device is not a terminal (TTY)");
 		return cli_fail(&err);
 	}
 	a.env_values = env_values.p;

@@ -13,8 +13,9 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
-#define COMMIT_AT (1 << 20) /* bytes that wait, or: */
-#define COMMIT_NS (200 * NSEC_PER_MSEC)
+#define COMMIT_AT  (1 << 20) /* bytes that wait, or: */
+#define COMMIT_NS  (200 * NSEC_PER_MSEC)
+#define OTHERS_MAX (1 << 20) /* keys and sizes; a person gets nowhere near */
 
 struct stream {
 	uint64_t head;	  /* bytes kept of the first half */
@@ -35,6 +36,8 @@ struct recorder {
 	struct buf filtered, record;
 	uint64_t deadline; /* CLOCK_MONOTONIC; 0 = nothing waits */
 	uint64_t lost;	   /* bytes, in all */
+	uint64_t input;	   /* bytes kept of what was typed */
+	uint64_t others;   /* records that are not output */
 
 	pthread_mutex_t lock; /* of what follows */
 	struct terminal_mark mark;
@@ -146,11 +149,28 @@ static void take_data(struct recorder *r, struct terminal_record rec, struct str
 	}
 }
 
+/* Of what is typed the first part, up to the limit: a paste can be long, too. */
+static bool take_input(struct recorder *r, const struct terminal_record *rec)
+{
+	if (rec->data.n > r->opt.limit - r->input) {
+		r->s[rec->stream].dropped += rec->data.n;
+		return false;
+	}
+	r->input += rec->data.n;
+	return true;
+}
+
 static void take_record(struct recorder *r, struct terminal_record *rec)
 {
 	const struct output_filter *f = r->opt.filter;
+	struct stream *s = &r->s[rec->stream];
 
-	r->s[rec->stream].last = rec->mono;
+	/* What is typed and what is shown come from two threads. */
+	rec->mono = s->last = MAX(rec->mono, s->last);
+	if (rec->type == TERMINAL_INPUT && !take_input(r, rec))
+		return;
+	if (rec->type != TERMINAL_OUTPUT && r->others++ >= OTHERS_MAX)
+		return;
 	if (rec->type != TERMINAL_OUTPUT) {
 		keep(r, rec);
 		return;

@@ -39,7 +39,7 @@ struct relay {
 	int give[STREAMS]; /* the payload's ends, until the start */
 	int event, stop;   /* eventfds: cap reached; finish */
 	pthread_t thread;
-	bool started, joined;
+	bool started, joined, tty;
 	int hit; /* stream + 1 */
 	uint64_t hit_bytes;
 	bool cut;
@@ -78,7 +78,8 @@ static void open_reader(struct stream *s, int fd)
 	s->write_max = READ_MAX;
 }
 
-int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
+/* ret_fds NULL: for a terminal. */
+static int new_relay(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
 {
 	struct relay *r = calloc(1, sizeof(*r));
 	int pair[2], e;
@@ -86,10 +87,13 @@ int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
 	if (!r)
 		return err_set(err, ENOMEM, "output: %m");
 	r->cap = cap;
+	r->tty = !ret_fds;
 	r->event = r->stop = r->copy = -1;
 	for (int i = 0; i < STREAMS; i++)
 		r->s[i].from = r->s[i].own = r->give[i] = -1;
-	for (int i = 0; i < STREAMS; i++) {
+	if (r->tty)
+		open_reader(&r->s[0], STDOUT_FILENO);
+	for (int i = 0; ret_fds && i < STREAMS; i++) {
 		open_reader(&r->s[i], STDOUT_FILENO + i);
 		if (pipe2(pair, O_CLOEXEC) < 0)
 			goto failed;
@@ -109,6 +113,22 @@ failed:
 	return err_set(err, e, "output: %m");
 }
 
+int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
+{
+	return new_relay(ret, cap, ret_fds, err);
+}
+
+int relay_new_tty(struct relay **ret, uint64_t cap, struct err *err)
+{
+	return new_relay(ret, cap, NULL, err);
+}
+
+int relay_tty(struct relay *r, int master, struct err *err)
+{
+	r->s[0].from = fcntl(master, F_DUPFD_CLOEXEC, 3);
+	return r->s[0].from < 0 ? err_set(err, errno, "output: %m") : 0;
+}
+
 static void note_cap(struct relay *r, int i)
 {
 	if (r->hit)
@@ -123,7 +143,9 @@ static void copy(struct relay *r, int i, size_t n)
 {
 	struct terminal_record rec = {
 		.type = TERMINAL_OUTPUT,
-		.stream = i ? TERMINAL_STDERR : TERMINAL_STDOUT,
+		.stream = r->tty ? TERMINAL_TTY
+			  : i	 ? TERMINAL_STDERR
+				 : TERMINAL_STDOUT,
 		.mono = clock_boot_ns(),
 		.data = { r->s[i].buf, n },
 	};
@@ -148,7 +170,7 @@ static void take(struct relay *r, int i)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n <= 0) {
+	if (n <= 0) { /* of a pty that nobody has open: EIO */
 		close_fd(&s->from);
 		return;
 	}

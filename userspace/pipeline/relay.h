@@ -21,6 +21,10 @@ struct relay_counts {
 /* `cap`: bytes passed on of each stream; RELAY_ALL = all. ret_fds: write ends for the payload's 1 and 2, owned by the
  * relay and closed by relay_start. */
 int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err);
+/* The same for a terminal: there is one stream, stdout, and relay_tty says where it comes from. */
+int relay_new_tty(struct relay **ret, uint64_t cap, struct err *err);
+/* Before the start: the master of its pty, non-blocking; borrowed, a copy is kept. */
+int relay_tty(struct relay *r, int master, struct err *err);
 /* Before the start: each piece of output goes there too, as one packet that holds a terminal record
  * (userspace/store/terminal.h). Owned by the relay from here on. */
 void relay_copy_to(struct relay *r, int socket);

@@ -20,7 +20,9 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/base/log.h"
+#include "userspace/base/term.h"
 #include "userspace/enrich/enrich.h"
+#include "userspace/pipeline/console.h"
 #include "userspace/pipeline/control.h"
 #include "userspace/pipeline/enforcement.h"
 #include "userspace/pipeline/limits.h"
@@ -37,7 +39,7 @@
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  7			/* polled besides those of the limits */
+#define OTHER_FDS	  8			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -59,8 +61,9 @@ struct run {
 	struct sampler sampler;
 	struct workspace_job workspace;
 	struct capture_usage usage;
-	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
-	struct relay *relay; /* NULL: stdio goes straight through */
+	uint64_t next_usage;	 /* CLOCK_MONOTONIC; 0 = nobody wants to know */
+	struct relay *relay;	 /* NULL: stdio goes straight through */
+	struct console *console; /* NULL: the payload has no terminal */
 	char host[64];
 	char name[SANDBOX_NAME_MAX + 1];
 	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
@@ -68,13 +71,14 @@ struct run {
 	struct enrich_place places[ENRICH_PLACES_MAX];
 	size_t places_n;
 	int bundle_fd, cursor_fd, keys_fd, status_fd, signal_fd, engine_fd;
-	int control_fd;	 /* listening; for the engine */
-	int egress_fds[2]; /* what the network helper tells: the engine's end, the helper's */
+	int control_fd;	       /* listening; for the engine */
+	int null_fd;	       /* in place of stdio, with a terminal; -1 */
+	int egress_fds[2];     /* what the network helper tells: the engine's end, the helper's */
 	struct egress *egress; /* NULL: none is needed */
-	int proc_fds[2]; /* single processes to end: ours, the engine's end */
-	int output_fds[2]; /* output to be recorded: ours, the engine's end; -1 */
-	bool enforces;	 /* probes were loaded for it */
-	bool stopped;	 /* the sandbox stands still */
+	int proc_fds[2];       /* single processes to end: ours, the engine's end */
+	int output_fds[2];     /* output to be recorded: ours, the engine's end; -1 */
+	bool enforces;	       /* probes were loaded for it */
+	bool stopped;	       /* the sandbox stands still */
 	uint8_t host_key[KEY_LEN];
 	bool watched;
 	pid_t engine;
@@ -520,8 +524,9 @@ static int start_egress(struct run *run, struct err *err)
 	int r;
 
 	if (run->spec.net == SANDBOX_NET_HOST)
-		log_warn("UNSAFE: the sandbox shares the host's network; local services and metadata "
-			 "addresses are open to it");
+		log_warn(
+			"UNSAFE: the sandbox shares the host's network; local services and metadata "
+			"addresses are open to it");
 	if (!opt.policy)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->egress_fds) < 0)
@@ -664,6 +669,12 @@ static void forward_signals(struct run *run)
 		if (si.ssi_signo == SIGHUP && si.ssi_code != SI_KERNEL &&
 		    reloader_ask(&run->reloader, "SIGHUP"))
 			continue;
+		if (run->console && si.ssi_signo == SIGWINCH) {
+			console_resize(run->console);
+			continue;
+		}
+		if (run->console && si.ssi_signo == SIGCONT)
+			term_raw_again();
 		if (ends_stopped(run, si.ssi_signo))
 			sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
 		else
@@ -727,6 +738,8 @@ static void say_stopped(struct run *run, struct engine_msg *msg)
 		if ((unsigned char)*p < 32 || *p == 127)
 			*p = '?';
 	run->stopped = msg->text[0];
+	if (run->console)
+		console_frozen(run->console, run->stopped);
 	if (run->stopped)
 		log_warn("the sandbox is stopped: %s", msg->text);
 	else
@@ -840,6 +853,22 @@ static bool hit_output(struct run *run)
 	return true;
 }
 
+/* What its terminal says besides what is typed. */
+static void hear_console(struct run *run)
+{
+	switch (console_event(run->console)) {
+	case CONSOLE_INTERRUPT:
+		if (ends_stopped(run, SIGINT))
+			sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+		break;
+	case CONSOLE_GONE:
+		sandbox_signal(run->sandbox, SIGHUP);
+		break;
+	case CONSOLE_NOTHING:
+		break;
+	}
+}
+
 static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
 {
 	int limits = limits_timeout(&run->limits), reload = reloader_timeout(&run->reloader);
@@ -880,6 +909,7 @@ static void wait_for_end(struct run *run)
 		{ .fd = run->reloader.inotify_fd, .events = POLLIN },
 		{ .fd = run->proc_fds[0], .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
+		{ .fd = run->console ? console_fd(run->console) : -1, .events = POLLIN },
 	};
 
 	if (limit)
@@ -912,6 +942,8 @@ static void wait_for_end(struct run *run)
 			return;
 		if (fds[1].revents)
 			forward_signals(run);
+		if (fds[7].revents)
+			hear_console(run);
 		if (fds[0].revents && sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING)
 			return;
 		if (fds[4].revents)
@@ -962,12 +994,15 @@ static void take_output(struct run *run)
 	struct run_facts *facts = &run->result->facts;
 	struct relay_counts counts;
 
+	if (run->console)
+		console_stop(run->console);
 	if (!run->relay)
 		return;
 	relay_finish(run->relay, OUTPUT_WAIT_MS, &counts);
 	facts->stdout_bytes = counts.out;
 	facts->stderr_bytes = counts.err;
 	facts->truncated = counts.cut;
+	console_free(take_ptr(run->console), facts->signal != 0);
 }
 
 /* The beginning and the end of each record are bound into the host's own chain: one that goes missing later is
@@ -992,29 +1027,63 @@ static void end_egress(struct run *run)
 	egress_free(take_ptr(run->egress));
 }
 
+/* Where the payload's output comes out, and its three descriptors: pipes and our stdin, or nothing, where it gets a
+ * terminal of its own instead. */
+static int open_output(struct run *run, int stdio[3], struct err *err)
+{
+	uint64_t cap = run->opt->output_max ? run->opt->output_max : RELAY_ALL;
+
+	stdio[0] = STDIN_FILENO;
+	if (!run->spec.tty)
+		return relay_new(&run->relay, cap, stdio + 1, err);
+	run->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (run->null_fd < 0)
+		return err_set(err, errno, "'/dev/null': %m");
+	stdio[0] = stdio[1] = stdio[2] = run->null_fd;
+	return relay_new_tty(&run->relay, cap, err);
+}
+
+/* The payload runs: its terminal and ours become one. */
+static int start_output(struct run *run, struct err *err)
+{
+	int record = run->output_fds[0], r = 0;
+	struct console_options co = {
+		.in = STDIN_FILENO,
+		.master = sandbox_tty_fd(run->sandbox),
+		.copy = record,
+		.record_input = run->opt->input_recorded,
+	};
+
+	if (run->spec.tty)
+		r = console_start(&run->console, &co, err);
+	if (r == 0 && run->spec.tty)
+		r = relay_tty(run->relay, co.master, err);
+	if (r == 0 && record >= 0)
+		relay_copy_to(run->relay, take_fd(run->output_fds[0]));
+	return r < 0 ? r : relay_start(run->relay, err);
+}
+
 static int launch_and_wait(struct run *run, struct err *err)
 {
-	int stdio[3] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
 	struct run_facts *facts = &run->result->facts;
 	struct sandbox_result sr = { 0 };
-	int start, r;
+	int stdio[3], start, r;
 
-	r = relay_new(&run->relay, run->opt->output_max ? run->opt->output_max : RELAY_ALL,
-		      stdio + 1, err);
+	r = open_output(run, stdio, err);
 	if (r < 0) {
 		facts->internal = true;
 		if (run->output_fds[0] >= 0) /* the recorder waits for its end */
 			close(take_fd(run->output_fds[0]));
 		return r;
 	}
-	if (run->output_fds[0] >= 0)
-		relay_copy_to(run->relay, take_fd(run->output_fds[0]));
 	run->result->started_ns = clock_real_ns();
 	limits_init(&run->limits, run->sandbox, &run->spec.limits);
 	start_sampler(run);
 	start = sandbox_start(run->sandbox, stdio, err);
-	if (start == 0 && run->relay)
-		start = relay_start(run->relay, err);
+	if (start == 0)
+		start = start_output(run, err);
+	if (run->output_fds[0] >= 0)
+		close(take_fd(run->output_fds[0]));
 	if (start == 0)
 		tell_host_log(run, NULL);
 	if (start == 0)
@@ -1054,6 +1123,7 @@ static void cleanup(struct run *run)
 	if (run->watched)
 		capture_unwatch(run->capture, sandbox_cgroup_fd(run->sandbox));
 	workspace_job_done(&run->workspace);
+	console_free(run->console, false);
 	relay_free(run->relay);
 	reloader_done(&run->reloader);
 	sandbox_free(run->sandbox);
@@ -1071,6 +1141,8 @@ static void cleanup(struct run *run)
 		close(run->signal_fd);
 	if (run->control_fd >= 0)
 		close(run->control_fd);
+	if (run->null_fd >= 0)
+		close(run->null_fd);
 	end_egress(run);
 	for (int i = 0; i < 2; i++)
 		if (run->egress_fds[i] >= 0)
@@ -1116,6 +1188,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		.signal_fd = -1,
 		.engine_fd = -1,
 		.control_fd = -1,
+		.null_fd = -1,
 		.proc_fds = { -1, -1 },
 		.egress_fds = { -1, -1 },
 		.output_fds = { -1, -1 },

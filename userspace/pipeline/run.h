@@ -51,6 +51,7 @@ struct run_options {
 	uint64_t output_max;	/* bytes of stdout and of stderr each that are passed on; 0 = all */
 	bool output_kill;	/* more than that ends the sandbox */
 	bool output_unrecorded; /* stdout and stderr are not kept in the record */
+	bool input_recorded;	/* with spec->tty: what is typed is kept, where it is echoed */
 	uint64_t
 		output_limit; /* of each stream so much is kept: first and last half; 0 = default */
 	const char *const *watch; /* entries of the watch list (capture/watchlist.h) */
