@@ -2,6 +2,7 @@
 /* Who belongs to a sandbox: inherited from parent to child, begun by birth or arrival in a
  * registered cgroup, ended by nothing but the task's end. */
 #include "bpf/lib/escape.bpf.h"
+#include "bpf/lib/program.bpf.h"
 
 #define CLONE_THREAD 0x00010000
 #define CLONE_NS     0x7e020080 /* CLONE_NEW*; NEWTIME (0x80) reaches us only from clone3 */
@@ -113,8 +114,10 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
 
-	if (!(clone_flags & CLONE_THREAD))
+	if (!(clone_flags & CLONE_THREAD)) {
+		program_inherit(child->tgid);
 		send_fork(t, st, child, cs, clone_flags);
+	}
 	pressure(st);
 	if (clone_flags & CLONE_NS) {
 		killed = escape_kill(st, WIRE_ESCAPE_CLONE_NS);

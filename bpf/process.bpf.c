@@ -148,6 +148,7 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	r->exe_ctime = inode_ctime(inode);
 	r->secureexec = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
 	r->exe = rec_file_path(s, f);
+	program_begin(s, r->dev, r->ino);
 	set = enforce_set_of(st);
 	if (set) {
 		v = enforce_max(enforce_task(set, WIRE_EXEC), enforce_path(s, set, WIRE_EXEC));
@@ -383,6 +384,7 @@ int BPF_PROG(on_exit, struct task_struct *p)
 		return 0;
 	miss_end(st);
 	writes_end(p, st);
+	program_end(p->tgid);
 	header(&r.h, st, WIRE_EXIT);
 	if (BPF_CORE_READ(sig, flags) & SIGNAL_GROUP_EXIT)
 		r.status = BPF_CORE_READ(sig, group_exit_code);

@@ -10,15 +10,41 @@
 struct push_known push_known(struct push *p, uint16_t kind)
 {
 	event_init(&p->ev, (enum wire_kind)kind, NULL);
-	return (struct push_known){ .ev = &p->ev, .kind = event_kind_by_id(kind), .net.port = -1 };
+	return (struct push_known){ .ev = &p->ev,
+				    .kind = event_kind_by_id(kind),
+				    .exe = kind != WIRE_EXEC && p->at_class
+						   ? &p->class[p->at_class].t
+						   : NULL,
+				    .net.port = -1 };
+}
+
+/* Who acts is not known. Who forbids something to some program forbids it to this one. */
+static int ask_unknown_program(struct push *p, const struct push_rule *r, struct push_known *k)
+{
+	int v = TRI_UNKNOWN;
+
+	for (size_t i = 1; i <= p->classes_n && v != TRI_TRUE; i++) {
+		struct push_known of = *k;
+
+		of.exe = &p->class[i].t;
+		p->folds += r->r->pred->terms + 1;
+		v = push_fold(&of, r->r->pred);
+	}
+	return v == TRI_TRUE ? v : TRI_UNKNOWN;
 }
 
 int push_ask(struct push *p, const struct push_rule *r, struct push_known *k)
 {
+	int v;
+
 	p->folds += r->r->pred->terms + 1;
 	if (p->folds > PUSH_FOLDS_MAX)
 		return TRI_UNKNOWN;
-	return push_fold(k, r->r->pred);
+	v = push_fold(k, r->r->pred);
+	if (v == TRI_UNKNOWN && !p->at_class && !k->exe && r->verdict == ENFORCE_DENY &&
+	    k->kind->id != WIRE_EXEC)
+		v = ask_unknown_program(p, r, k);
+	return v;
 }
 
 void push_choose(struct push_choice *c, const struct push_rule *r)
@@ -46,6 +72,10 @@ int push_add(struct push *p, const struct enforce_entry *e)
 {
 	struct enforce_entry *v;
 
+	p->paths_n += e->by == ENFORCE_BY_PATH;
+	p->addrs_n += e->by == ENFORCE_BY_ADDR;
+	if (p->classes_n && (p->paths_n > PUSH_PATHS_FIT || p->addrs_n > PUSH_ADDRS_FIT))
+		return -E2BIG;
 	if (p->plan->n == p->cap) {
 		size_t cap = p->cap ? 2 * p->cap : 64;
 
@@ -55,7 +85,10 @@ int push_add(struct push *p, const struct enforce_entry *e)
 		p->plan->v = v;
 		p->cap = cap;
 	}
-	p->plan->v[p->plan->n++] = *e;
+	p->plan->v[p->plan->n] = *e;
+	if (e->by != ENFORCE_BY_NAME)
+		p->plan->v[p->plan->n].class = (uint16_t)p->at_class;
+	p->plan->n++;
 	if (e->verdict != ENFORCE_PASS)
 		p->plan->kinds |= e->by == ENFORCE_BY_ESCAPE ? ENFORCE_KIND(WIRE_ESCAPE) : e->kinds;
 	return 0;
@@ -145,14 +178,18 @@ static int push_by_kind(struct push *p)
 							 .verdict = r->verdict,
 							 .by = ENFORCE_BY_KIND,
 							 .kinds = ENFORCE_KIND(kinds[k]) };
+			int v = push_ask(p, r, &known), rc;
 
+			if (v == TRI_FALSE)
+				r->out->whole |= e.kinds;
 			/* Not all of what counts as attr can be denied. */
-			if ((r->verdict == ENFORCE_DENY && kinds[k] == WIRE_FILE_ATTR) ||
-			    push_ask(p, r, &known) != TRI_TRUE)
+			if (v != TRI_TRUE ||
+			    (r->verdict == ENFORCE_DENY && kinds[k] == WIRE_FILE_ATTR))
 				continue;
 			r->out->whole |= e.kinds;
-			if (push_add(p, &e) < 0)
-				return -ENOMEM;
+			rc = push_add(p, &e);
+			if (rc < 0)
+				return rc;
 		}
 	}
 	return 0;
@@ -198,8 +235,12 @@ static int push_escapes(struct push *p)
 			continue;
 		r->out->whole |= ENFORCE_KIND(WIRE_ESCAPE);
 		for (uint32_t t = 1; t < 64; t++)
-			if (event_escape_name(t) && push_escape(p, r, t) < 0)
-				return -ENOMEM;
+			if (event_escape_name(t)) {
+				int rc = push_escape(p, r, t);
+
+				if (rc < 0)
+					return rc;
+			}
 	}
 	return 0;
 }
@@ -224,12 +265,16 @@ static void note_other_kinds(struct push *p)
 	}
 }
 
-static int push_all(struct push *p)
+/* The entries of one class of programs. */
+static int push_pass(struct push *p, size_t class)
 {
 	int r;
 
-	for (size_t i = 0; i < p->rs->rule_n; i++)
-		take_rule(p, i);
+	p->at_class = class;
+	for (size_t i = 0; i < p->rules_n; i++) {
+		p->rule[i].out_of_room = false;
+		p->rule[i].out->whole = p->rule[i].out->part = 0;
+	}
 	r = push_by_kind(p);
 	if (r == 0)
 		r = push_escapes(p);
@@ -237,6 +282,96 @@ static int push_all(struct push *p)
 		r = push_paths(p);
 	if (r == 0)
 		r = push_nets(p);
+	return r;
+}
+
+/* What was found of the rules with a program that is not known is no part of what is promised: it does not happen but
+ * for paths beyond 4096 bytes. A deny holds for it all the same, if there is room. */
+static void forget_unknown(struct push *p)
+{
+	for (size_t i = 0; i < p->rules_n; i++) {
+		struct push_result *out = p->rule[i].out;
+
+		if (p->rule[i].out_of_room && p->rule[i].verdict == ENFORCE_DENY)
+			continue;
+		out->complete = true;
+		out->why[0] = 0;
+		out->escapes = 0;
+	}
+}
+
+static int push_each_class(struct push *p)
+{
+	auto_free struct push_result *sum = NULL;
+	int r = push_pass(p, 0);
+
+	if (r < 0 || !p->classes_n)
+		return r;
+	forget_unknown(p);
+	sum = calloc(p->rules_n, sizeof(*sum));
+	if (!sum)
+		return -ENOMEM;
+	for (size_t c = 1; c <= p->classes_n && r == 0; c++) {
+		r = push_pass(p, c);
+		for (size_t i = 0; i < p->rules_n; i++) {
+			const struct push_result *out = p->rule[i].out;
+
+			sum[i].part |= out->whole | out->part;
+			sum[i].whole = c == 1 ? out->whole : sum[i].whole & out->whole;
+		}
+	}
+	for (size_t i = 0; i < p->rules_n; i++) {
+		p->rule[i].out->whole = sum[i].whole;
+		p->rule[i].out->part = sum[i].part & ~sum[i].whole;
+	}
+	return r;
+}
+
+static void take_rules(struct push *p)
+{
+	memset(p->plan->rule, 0, p->rs->rule_n * sizeof(*p->plan->rule));
+	p->plan->n = p->rules_n = p->paths_n = p->addrs_n = 0;
+	p->plan->kinds = p->folds = 0;
+	for (size_t i = 0; i < p->rs->rule_n; i++)
+		take_rule(p, i);
+}
+
+/* Without telling programs apart, which was too much. */
+static int push_without_classes(struct push *p)
+{
+	int r;
+
+	push_classes_done(p);
+	take_rules(p);
+	r = push_pass(p, 0);
+	for (size_t i = 0; r == 0 && i < p->rules_n; i++) {
+		struct push_result *out = p->rule[i].out;
+		size_t n = strlen(out->why);
+
+		if (!out->complete && push_tells_programs(&p->rule[i]) && !strchr(out->why, '('))
+			snprintf(out->why + n, sizeof(out->why) - n,
+				 " (all rules together tell too many programs apart)");
+	}
+	return r;
+}
+
+static int push_all(struct push *p)
+{
+	auto_free struct push_ranges *programs = calloc(1, sizeof(*programs));
+	auto_free uint16_t *class_of = calloc(PUSH_RANGES_MAX, sizeof(*class_of));
+	int r;
+
+	if (!programs || !class_of)
+		return -ENOMEM;
+	take_rules(p);
+	r = push_classes(p, programs, class_of);
+	if (r == 0)
+		r = push_each_class(p);
+	if (r == -E2BIG || (r == 0 && p->classes_n && p->folds > PUSH_FOLDS_MAX))
+		r = push_without_classes(p);
+	p->at_class = 0;
+	if (r == 0 && p->plan->n)
+		r = push_names(p, programs, class_of);
 	if (r < 0)
 		return r;
 	note_other_kinds(p);
@@ -268,6 +403,7 @@ int ruleset_push(struct push_plan **ret, const struct ruleset *rs,
 		*ret = p->plan;
 	else
 		push_plan_free(p->plan);
+	push_classes_done(p);
 	free(p->grid);
 	free(p);
 	return r == -ENOMEM ? err_set(err, ENOMEM, "rules: out of memory") : r;

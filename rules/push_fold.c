@@ -37,6 +37,16 @@ bool push_is_text(const struct atom *a)
 	}
 }
 
+bool push_is_program(const struct atom *a)
+{
+	return a->a->slot == F_PROC_EXE;
+}
+
+bool push_is_program_text(const struct atom *a)
+{
+	return push_is_program(a) && push_is_text(a);
+}
+
 static const struct push_text *known_text(const struct push_known *k, const struct access *a)
 {
 	switch (text_slot(a)) {

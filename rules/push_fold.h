@@ -38,6 +38,9 @@ struct push_known {
 int push_fold(struct push_known *k, const struct pred *p);
 /* Does the check compare the path (old path, executable) with constants; is it about address or port? */
 bool push_is_text(const struct atom *a);
+/* Is it about the executable of who acts; by constants? */
+bool push_is_program(const struct atom *a);
+bool push_is_program_text(const struct atom *a);
 bool push_is_ip(const struct atom *a);
 bool push_is_port(const struct atom *a);
 

@@ -14,7 +14,10 @@
 #define PUSH_CELLS_MAX	65536 /* networks times ranges of ports */
 #define PUSH_KINDS_MAX	16
 #define PUSH_ARENA_MAX	(8u << 20)
-#define PUSH_FOLDS_MAX	20000000 /* checks made for a set; what is left is unknown */
+#define PUSH_PATHS_FIT \
+	(ENFORCE_PATHS_MAX / 2) /* two sets are in the kernel while one replaces another */
+#define PUSH_ADDRS_FIT (ENFORCE_ADDRS_MAX / 2)
+#define PUSH_FOLDS_MAX 20000000 /* checks made for a set; what is left is unknown */
 
 /* A rule that takes part. */
 struct push_rule {
@@ -31,6 +34,25 @@ struct push_choice {
 	uint16_t id, verdict;
 };
 
+/* In a key an exact path ends with its NUL. */
+struct push_range {
+	struct push_text t;
+	size_t key_n;
+	size_t parent; /* the nearest wider one; its own number: none */
+};
+
+struct push_ranges {
+	struct push_range v[PUSH_RANGES_MAX];
+	size_t n;
+	bool full;
+};
+
+/* Programs that no rule tells apart: one of their ranges stands for all. */
+struct push_class {
+	struct push_text t;
+	uint8_t *said; /* by each check of an executable: its value, as TRI_ + 1 */
+};
+
 struct push {
 	const struct ruleset *rs;
 	const struct rule_session *session;
@@ -41,7 +63,11 @@ struct push {
 	size_t rules_n;
 	struct event ev;
 	uint64_t folds;
-	struct push_choice *grid; /* scratch: range by kind */
+	struct push_choice *grid;		      /* scratch: range by kind */
+	struct push_class class[ENFORCE_CLASSES + 1]; /* from 1 on */
+	size_t classes_n;			      /* 0: programs make no difference */
+	size_t at_class;	 /* whose entries are made; 0: of programs that are not known */
+	size_t paths_n, addrs_n; /* entries */
 };
 
 /* A condition with `k` known; PUSH_FOLDS_MAX is watched: beyond it all is unknown. */
@@ -56,7 +82,20 @@ int push_add(struct push *p, const struct enforce_entry *e);
 /* The kinds of `set`, as ids; returns their number. */
 size_t push_kinds(uint64_t set, uint16_t *ret);
 
+void push_range_add(struct push_ranges *all, struct str s, bool exact);
+/* Of the constants that checks which are `wanted` compare with. */
+void push_ranges_collect(struct arena *arena, struct push_ranges *all, const struct pred *p,
+			 bool (*wanted)(const struct atom *a));
+void push_ranges_parents(struct push_ranges *all);
+
 int push_paths(struct push *p);
 int push_nets(struct push *p);
+
+/* Which classes of programs the rules tell apart, and by which paths. -E2BIG: too many. */
+int push_classes(struct push *p, struct push_ranges *all, uint16_t *ret_class_of);
+void push_classes_done(struct push *p);
+bool push_tells_programs(const struct push_rule *r);
+/* The entries that say so. */
+int push_names(struct push *p, struct push_ranges *all, const uint16_t *class_of);
 
 #endif

@@ -261,12 +261,16 @@ static int put_table(struct push *p, const struct net_ranges *all, net_row *row)
 			continue; /* says the same as what is wider */
 		if (net_entries(all, i, row[i], e, &n) < 0) {
 			make_room(p, all, row[i]);
+			p->addrs_n -= p->plan->n - begin;
 			p->plan->n = begin;
 			return -EAGAIN;
 		}
-		for (size_t k = 0; k < n; k++)
-			if (push_add(p, &e[k]) < 0)
-				return -ENOMEM;
+		for (size_t k = 0; k < n; k++) {
+			int r = push_add(p, &e[k]);
+
+			if (r < 0)
+				return r;
+		}
 	}
 	return 0;
 }

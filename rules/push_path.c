@@ -12,93 +12,6 @@
 	 ENFORCE_KIND(WIRE_FILE_ATTR) | ENFORCE_KIND(WIRE_FILE_MKDIR) |  \
 	 ENFORCE_KIND(WIRE_FILE_MMAP) | ENFORCE_KIND(WIRE_EXEC))
 
-/* In a key an exact path ends with its NUL. */
-struct range {
-	struct push_text t;
-	size_t key_n;
-	size_t parent; /* the nearest wider one; its own number: none */
-};
-
-struct ranges {
-	struct range v[PUSH_RANGES_MAX];
-	size_t n;
-	bool full;
-};
-
-static void add_range(struct ranges *all, struct str s, bool exact)
-{
-	size_t key_n = s.n + exact;
-
-	if (s.n > ENFORCE_PATH_MAX - 2 || (s.n && memchr(s.p, 0, s.n)))
-		return;
-	for (size_t i = 0; i < all->n; i++)
-		if (all->v[i].key_n == key_n && all->v[i].t.exact == exact &&
-		    !memcmp(all->v[i].t.text.p, s.p, s.n))
-			return;
-	if (all->n == PUSH_RANGES_MAX) {
-		all->full = true;
-		return;
-	}
-	all->v[all->n++] = (struct range){ .t = { s, exact }, .key_n = key_n };
-}
-
-static void add_constant(struct arena *arena, struct ranges *all, const struct atom *a,
-			 struct str s)
-{
-	struct str dir;
-
-	switch (a->op) {
-	case OP_STARTSWITH:
-	case OP_BSTARTSWITH:
-		add_range(all, s, false);
-		return;
-	case OP_PMATCH:
-		if (str_eqz(s, "/")) {
-			add_range(all, s, false);
-			return;
-		}
-		dir = arena_printf(arena, "%.*s/", (int)s.n, s.p);
-		if (dir.p && s.n < ENFORCE_PATH_MAX)
-			add_range(all, dir, false);
-		break;
-	default:
-		break;
-	}
-	add_range(all, s, true);
-}
-
-static void collect(struct arena *arena, struct ranges *all, const struct pred *p)
-{
-	const struct atom *a = p->atom;
-
-	if (p->type == P_ATOM && push_is_text(a)) {
-		for (size_t i = 0; a->set && i < strset_count(a->set); i++)
-			add_constant(arena, all, a, strset_at(a->set, i));
-		if (!a->set)
-			add_constant(arena, all, a, a->s);
-	}
-	for (size_t i = 0; i < p->n; i++)
-		collect(arena, all, p->kid[i]);
-}
-
-static bool covers(const struct range *wide, const struct range *in)
-{
-	return !wide->t.exact && wide->key_n < in->key_n && str_starts(in->t.text, wide->t.text);
-}
-
-static void find_parents(struct ranges *all)
-{
-	for (size_t i = 0; i < all->n; i++) {
-		struct range *r = &all->v[i];
-
-		r->parent = i;
-		for (size_t j = 0; j < all->n; j++)
-			if (covers(&all->v[j], r) &&
-			    (r->parent == i || all->v[j].key_n > all->v[r->parent].key_n))
-				r->parent = j;
-	}
-}
-
 /* ---- one rule, one kind, one range ---- */
 
 /* Several values of one act: true for all, false for all, or neither. */
@@ -173,7 +86,7 @@ static struct both ask_range(struct push *p, struct push_rule *r, uint16_t kind,
 
 /* With two paths: is there a pair for which the condition may hold and neither path decides? */
 static bool pairs_are_decided(struct push *p, struct push_rule *r, uint16_t kind,
-			      const struct ranges *all, const bool *decided)
+			      const struct push_ranges *all, const bool *decided)
 {
 	if (all->n > PUSH_PAIRS_MAX)
 		return false;
@@ -196,8 +109,8 @@ static bool pairs_are_decided(struct push *p, struct push_rule *r, uint16_t kind
 	return true;
 }
 
-static void judge_rule(struct push *p, struct push_rule *r, uint16_t kind, const struct ranges *all,
-		       size_t column)
+static void judge_rule(struct push *p, struct push_rule *r, uint16_t kind,
+		       const struct push_ranges *all, size_t column)
 {
 	bool decided[PUSH_RANGES_MAX], any = false, whole = true;
 
@@ -225,11 +138,12 @@ static void judge_rule(struct push *p, struct push_rule *r, uint16_t kind, const
 
 /* ---- the table ---- */
 
-static int put_range(struct push *p, const struct range *at, const struct push_choice *row,
+static int put_range(struct push *p, const struct push_range *at, const struct push_choice *row,
 		     const uint16_t *kinds, size_t kinds_n)
 {
 	const char *path = arena_strndup(&p->plan->arena, at->t.text.p, at->t.text.n).p;
 	uint64_t done = 0;
+	int r;
 
 	if (!path)
 		return -ENOMEM;
@@ -250,16 +164,18 @@ static int put_range(struct push *p, const struct range *at, const struct push_c
 			}
 		/* What cannot be told must not get past a rule that forbids. */
 		e.path.cut = e.verdict == ENFORCE_DENY;
-		if (push_add(p, &e) < 0)
-			return -ENOMEM;
+		r = push_add(p, &e);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
 
-static int put_table(struct push *p, const struct ranges *all, const uint16_t *kinds,
+static int put_table(struct push *p, const struct push_ranges *all, const uint16_t *kinds,
 		     size_t kinds_n)
 {
 	static const struct push_choice nobody[PUSH_KINDS_MAX];
+	int r;
 
 	for (size_t i = 0; i < all->n; i++) {
 		const struct push_choice *row = p->grid + i * PUSH_KINDS_MAX;
@@ -269,8 +185,9 @@ static int put_table(struct push *p, const struct ranges *all, const uint16_t *k
 
 		if (!memcmp(row, above, kinds_n * sizeof(*row)))
 			continue; /* says the same as what is wider */
-		if (put_range(p, &all->v[i], row, kinds, kinds_n) < 0)
-			return -ENOMEM;
+		r = put_range(p, &all->v[i], row, kinds, kinds_n);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -282,14 +199,14 @@ static uint16_t first_kind(uint64_t kinds)
 
 int push_paths(struct push *p)
 {
-	auto_free struct ranges *all = calloc(1, sizeof(*all));
+	auto_free struct push_ranges *all = calloc(1, sizeof(*all));
 	uint16_t kinds[PUSH_KINDS_MAX];
 	uint64_t used = 0;
 	size_t kinds_n;
 
 	if (!all)
 		return -ENOMEM;
-	add_range(all, STR(""), false);
+	push_range_add(all, STR(""), false);
 	for (size_t i = 0; i < p->rules_n; i++) {
 		const struct push_rule *r = &p->rule[i];
 		uint64_t can = r->verdict == ENFORCE_KILL ? p->means->kill : p->means->deny;
@@ -297,7 +214,7 @@ int push_paths(struct push *p)
 		if (!(r->kinds & can & PATH_KINDS & ~r->out->whole))
 			continue;
 		used |= r->kinds & can & PATH_KINDS & ~r->out->whole;
-		collect(&p->plan->arena, all, r->r->pred);
+		push_ranges_collect(&p->plan->arena, all, r->r->pred, push_is_text);
 	}
 	if (all->full) { /* user space kills for them; a deny is refused */
 		for (size_t i = 0; i < p->rules_n; i++)
@@ -307,7 +224,7 @@ int push_paths(struct push *p)
 					   PUSH_RANGES_MAX);
 		return 0;
 	}
-	find_parents(all);
+	push_ranges_parents(all);
 	kinds_n = push_kinds(used, kinds);
 	memset(p->grid, 0, all->n * PUSH_KINDS_MAX * sizeof(*p->grid));
 	for (size_t k = 0; k < kinds_n; k++)

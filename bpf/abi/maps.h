@@ -123,12 +123,16 @@ struct guard {
 /* ---- what the kernel decides by itself (bpf/lib/enforce.bpf.h, userspace/capture/enforce.h) ---- */
 
 #define ENFORCE_SETS_MAX  64
-#define ENFORCE_PATHS_MAX 4096 /* keys of all sets; a directory takes two */
+#define ENFORCE_PATHS_MAX 16384 /* keys of all sets; a directory takes two */
 #define ENFORCE_EXES_MAX  1024
 #define ENFORCE_ADDRS_MAX 4096 /* of each family */
 #define ENFORCE_RULES	  8    /* rules that can meet at one key */
 #define ENFORCE_PATH_MAX  240  /* bytes of a path prefix */
 #define ENFORCE_KINDS	  64   /* kinds of the kernel have lower ids */
+#define ENFORCE_CLASSES	  32   /* programs that one set tells apart, each with entries of its own */
+#define ENFORCE_ROWS_MAX  1024 /* sets and their classes */
+#define ENFORCE_NAMES_MAX 4096 /* paths of programs that make a class */
+#define PROGRAMS_MAX	  32768 /* processes whose program is known */
 
 #define ENFORCE_KIND(kind) ((__u64)1 << (kind))
 
@@ -161,13 +165,17 @@ enum enforce_by {
 	ENFORCE_BY_ESCAPE,
 	ENFORCE_BY_PATH,
 	ENFORCE_BY_EXE,
-	ENFORCE_BY_ADDR
+	ENFORCE_BY_ADDR,
+	ENFORCE_BY_NAME, /* decides nothing: which class a program is of */
 };
-#define ENFORCE_BY_COUNT 5
+#define ENFORCE_BY_COUNT 5 /* that decide */
 
-/* `enforce_sets`: key __u32 number, as in sandbox_cfg.enforce. One update replaces a set as a whole. */
+/* `enforce_sets`: key __u32 number, as in sandbox_cfg.enforce. One update replaces a set as a whole, with the classes
+ * that it leads to: rows of the same map, whose numbers are never used again. */
 struct enforce_set {
-	__u32 keys; /* number in the keys of the other maps */
+	__u32 keys;  /* number in the keys of the other maps */
+	__u32 names; /* number in the keys of `enforce_names`; 0: the same for all programs. Else this row is for those
+			that are not known */
 	__u16 cut_id,
 		cut_verdict; /* for a path that was cut: its head, which decides, is not known */
 	__u64 cut_kinds;
@@ -201,6 +209,22 @@ struct enforce_exe_key {
 	__u64 ino;
 	__u32 dev; /* kernel's dev_t: major << 20 | minor */
 	__u32 keys;
+};
+
+/* `enforce_names`: struct enforce_path_key -> the class of programs that were run by this path. */
+struct enforce_class {
+	__u32 row; /* in `enforce_sets` */
+	__u32 names;
+};
+
+/* `programs`: tgid -> what a process runs, by the path at its exec and bound to the file itself: another one there is
+ * another program, and a link, a rename or a removal afterwards changes nothing. */
+struct program {
+	struct enforce_path_key key;
+	__u64 ino;
+	__u32 dev; /* kernel's dev_t */
+	__u32 pad;
+	__u64 found; /* names << 32 | row: what it was found to be, by which names */
 };
 
 /* `seen`: which hooks fired while user space looked. */

@@ -16,6 +16,7 @@
 
 #include <bpf/bpf_endian.h>
 #include "bpf/lib/emit.bpf.h"
+#include "bpf/lib/program.bpf.h"
 #include "bpf/lib/task.bpf.h"
 
 #define ENFORCE_IPV4 2 /* AF_INET */
@@ -59,7 +60,8 @@ static __always_inline bool enforce_is_used(void)
 	return enforce_mode != ENFORCE_MODE_OFF && n && *n;
 }
 
-/* Number of the set for the payload of the task's sandbox; 0: nothing is enforced. */
+/* Number of the set for the payload of the task's sandbox, and the program that it runs; 0: nothing is enforced.
+ * `st` is the current task's. */
 static __always_inline __u32 enforce_set_of(struct task_state *st)
 {
 	struct sandbox_cfg *cfg;
@@ -69,7 +71,7 @@ static __always_inline __u32 enforce_set_of(struct task_state *st)
 		return 0;
 	cgid = st->cgid; /* on the stack: to 6.1 no key may lie in a global function's argument */
 	cfg = bpf_map_lookup_elem(&sandboxes, &cgid);
-	return cfg && cfg->armed ? cfg->enforce : 0;
+	return cfg && cfg->armed && cfg->enforce ? program_row(cfg->enforce) : 0;
 }
 
 /* The same in a cgroup program, where the task's state cannot be had before 6.16: by the cgroup that
@@ -83,7 +85,7 @@ static __always_inline __u32 enforce_set_here(void)
 		return 0;
 	id = cgroup_sandbox((__u64)BPF_CORE_READ(bpf_get_current_task_btf(), cgroups, dfl_cgrp));
 	cfg = bpf_map_lookup_elem(&sandboxes, &id);
-	return cfg && cfg->armed ? cfg->enforce : 0;
+	return cfg && cfg->armed && cfg->enforce ? program_row(cfg->enforce) : 0;
 }
 
 static __always_inline struct enforce_set *enforce_set_get(__u32 set, __u32 by, __u32 kind)

@@ -174,6 +174,7 @@ struct scratch {
 	struct pieces_state pieces;
 	struct open_state open;
 	struct enforce_path_key enforce;
+	struct program program;
 	struct named named;
 	char path[WIRE_PATH_MAX + 256]; /* filled from the end: the walk goes up */
 	__u8 rec[REC_SIZE] __attribute__((aligned(8)));
@@ -302,10 +303,26 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, ENFORCE_SETS_MAX);
+	__uint(max_entries, ENFORCE_ROWS_MAX);
 	__type(key, __u32);
 	__type(value, struct enforce_set);
 } enforce_sets __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, ENFORCE_NAMES_MAX);
+	__type(key, struct enforce_path_key);
+	__type(value, struct enforce_class);
+} enforce_names __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PROGRAMS_MAX);
+	__type(key, __u32);
+	__type(value, struct program);
+} programs __weak SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);

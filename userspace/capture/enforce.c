@@ -13,9 +13,20 @@
 #include "userspace/capture/internal.h"
 #include "warder.skel.h"
 
-/* What stands in the maps for each set, to be taken out again. */
+/* Rows of classes are numbered from here on, behind those of sets; no number comes again. */
+#define CLASS_ROWS 0x10000
+
+/* What stands in the maps for a set, to be taken out again: its own tables, then those of its classes. */
+struct enforce_group {
+	struct enforce_tables *t;
+	uint32_t *row;
+	size_t n;
+	struct enforce_name_row *names;
+	size_t names_n;
+};
+
 struct enforce_state {
-	struct enforce_tables sets[ENFORCE_SETS_MAX + 1];
+	struct enforce_group sets[ENFORCE_SETS_MAX + 1];
 	bool used[ENFORCE_SETS_MAX + 1];
 	uint32_t next_keys;
 };
@@ -47,12 +58,22 @@ void enforce_prepare(struct warder *skel, bool wanted)
 							   : ENFORCE_MODE_SENTENCE;
 }
 
+static void group_done(struct enforce_group *g)
+{
+	for (size_t i = 0; g->t && i < g->n; i++)
+		enforce_tables_done(&g->t[i]);
+	free(g->t);
+	free(g->row);
+	free(g->names);
+	memset(g, 0, sizeof(*g));
+}
+
 void enforce_state_free(struct enforce_state *s)
 {
 	if (!s)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(s->sets); i++)
-		enforce_tables_done(&s->sets[i]);
+		group_done(&s->sets[i]);
 	free(s);
 }
 
@@ -93,6 +114,38 @@ static void take_rows(struct capture *c, const struct enforce_tables *t)
 		bpf_map_delete_elem(addr_map(c, &t->addrs[i]), &t->addrs[i].key);
 }
 
+/* Everything but the set's own row, which changes it over. */
+static int put_group(struct capture *c, const struct enforce_group *g, struct err *err)
+{
+	int sets = bpf_map__fd(c->skel->maps.enforce_sets);
+	int names = bpf_map__fd(c->skel->maps.enforce_names);
+
+	for (size_t i = 0; i < g->n; i++) {
+		int r = put_rows(c, &g->t[i], err);
+
+		if (r < 0)
+			return r;
+		if (i > 0 && bpf_map_update_elem(sets, &g->row[i], &g->t[i].set, BPF_ANY) < 0)
+			return err_set(err, errno, "enforcement, class of programs: %m");
+	}
+	for (size_t i = 0; i < g->names_n; i++)
+		if (bpf_map_update_elem(names, &g->names[i].key, &g->names[i].class, BPF_ANY) < 0)
+			return err_set(err, errno, "enforcement, program '%s' (of %d at most): %m",
+				       g->names[i].key.path, ENFORCE_NAMES_MAX);
+	return 0;
+}
+
+static void take_group(struct capture *c, const struct enforce_group *g)
+{
+	for (size_t i = 0; i < g->names_n; i++)
+		bpf_map_delete_elem(bpf_map__fd(c->skel->maps.enforce_names), &g->names[i].key);
+	for (size_t i = 0; i < g->n; i++) {
+		if (i > 0)
+			bpf_map_delete_elem(bpf_map__fd(c->skel->maps.enforce_sets), &g->row[i]);
+		take_rows(c, &g->t[i]);
+	}
+}
+
 static int put_any(struct capture *c)
 {
 	const struct enforce_state *s = c->enforce;
@@ -103,10 +156,49 @@ static int put_any(struct capture *c)
 	return bpf_map_update_elem(bpf_map__fd(c->skel->maps.enforce_any), &zero, &n, BPF_ANY);
 }
 
+static int fill_group(struct enforce_group *g, struct enforce_state *s, uint32_t set,
+		      const struct enforce_entry *v, size_t n, struct err *err)
+{
+	int r;
+
+	for (size_t i = 0; i < g->n; i++) {
+		r = enforce_compile(&g->t[i], ++s->next_keys, (unsigned int)i, v, n, err);
+		if (r < 0)
+			return r;
+		g->row[i] = i ? CLASS_ROWS + s->next_keys : set;
+	}
+	r = enforce_compile_names(&g->names, &g->names_n, ++s->next_keys, g->row, g->n, v, n, err);
+	if (r == 0 && g->names_n)
+		g->t[0].set.names = s->next_keys;
+	return r;
+}
+
+static int compile_group(struct enforce_group *ret, struct enforce_state *s, uint32_t set,
+			 const struct enforce_entry *v, size_t n, struct err *err)
+{
+	struct enforce_group g = { .n = 1 };
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		g.n = MAX(g.n, (size_t)v[i].class + 1);
+	if (g.n > ENFORCE_CLASSES + 1)
+		return err_set(err, E2BIG, "enforcement: more than %d classes of programs",
+			       ENFORCE_CLASSES);
+	g.t = calloc(g.n, sizeof(*g.t));
+	g.row = calloc(g.n, sizeof(*g.row));
+	r = g.t && g.row ? fill_group(&g, s, set, v, n, err)
+			 : err_set(err, ENOMEM, "enforcement: out of memory");
+	if (r < 0)
+		group_done(&g);
+	else
+		*ret = g;
+	return r;
+}
+
 int capture_enforce_load(struct capture *c, uint32_t set, const struct enforce_entry *v, size_t n,
 			 struct err *err)
 {
-	struct enforce_tables t, old;
+	struct enforce_group g, old;
 	struct enforce_state *s;
 	int r;
 
@@ -121,28 +213,28 @@ int capture_enforce_load(struct capture *c, uint32_t set, const struct enforce_e
 	if (set == 0 || set > ENFORCE_SETS_MAX)
 		return err_set(err, ERANGE, "enforcement: set %u is not 1 to %d", set,
 			       ENFORCE_SETS_MAX);
-	r = enforce_compile(&t, ++s->next_keys, v, n, err);
+	r = compile_group(&g, s, set, v, n, err);
 	if (r < 0)
 		return r;
-	r = put_rows(c, &t, err);
-	if (r == 0 &&
-	    bpf_map_update_elem(bpf_map__fd(c->skel->maps.enforce_sets), &set, &t.set, BPF_ANY) < 0)
+	r = put_group(c, &g, err);
+	if (r == 0 && bpf_map_update_elem(bpf_map__fd(c->skel->maps.enforce_sets), &set,
+					  &g.t[0].set, BPF_ANY) < 0)
 		r = err_set(err, errno, "enforcement, set %u: %m", set);
 	if (r < 0) {
-		take_rows(c, &t);
-		enforce_tables_done(&t);
+		take_group(c, &g);
+		group_done(&g);
 		return r;
 	}
 	if (s->used[set]) /* waits until no program is left that began with the old set */
 		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 	old = s->sets[set];
-	s->sets[set] = t;
+	s->sets[set] = g;
 	s->used[set] = true;
 	if (put_any(c) < 0)
-		return err_set(err, errno, "enforcement: %m");
-	take_rows(c, &old);
-	enforce_tables_done(&old);
-	return 0;
+		r = err_set(err, errno, "enforcement: %m");
+	take_group(c, &old);
+	group_done(&old);
+	return r;
 }
 
 int capture_enforce_clear(struct capture *c, uint32_t set)
@@ -154,7 +246,7 @@ int capture_enforce_clear(struct capture *c, uint32_t set)
 	if (bpf_map_delete_elem(bpf_map__fd(c->skel->maps.enforce_sets), &set) < 0)
 		return -errno;
 	s->used[set] = false;
-	take_rows(c, &s->sets[set]);
-	enforce_tables_done(&s->sets[set]);
+	take_group(c, &s->sets[set]);
+	group_done(&s->sets[set]);
 	return put_any(c) < 0 ? -errno : 0;
 }

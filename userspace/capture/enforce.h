@@ -42,10 +42,21 @@ struct enforce_tables {
 	size_t paths_n, exes_n, addrs_n;
 };
 
-/* -EINVAL, -E2BIG: err names the entry and what is wrong with it. `keys` goes into all keys. */
-int enforce_compile(struct enforce_tables *ret, uint32_t keys, const struct enforce_entry *v,
-		    size_t n, struct err *err);
+struct enforce_name_row {
+	struct enforce_path_key key;
+	struct enforce_class class;
+};
+
+/* The entries of one class. -EINVAL, -E2BIG: err names the entry and what is wrong with it. `keys` goes into all
+ * keys. */
+int enforce_compile(struct enforce_tables *ret, uint32_t keys, unsigned int class,
+		    const struct enforce_entry *v, size_t n, struct err *err);
 void enforce_tables_done(struct enforce_tables *t);
+/* Which paths make which class: row[class] is its row. -EINVAL also when a path would be of no class. None at all is
+ * fine. */
+int enforce_compile_names(struct enforce_name_row **ret, size_t *ret_n, uint32_t names,
+			  const uint32_t *row, size_t classes, const struct enforce_entry *v,
+			  size_t n, struct err *err);
 
 /* ---- the kernel's maps; root only ---- */
 

@@ -290,6 +290,7 @@ static uint64_t kinds_of(const struct enforce_entry *e)
 	case ENFORCE_BY_ADDR:
 		return ENFORCE_NET_KINDS;
 	case ENFORCE_BY_KIND:
+	case ENFORCE_BY_NAME:
 		break;
 	}
 	return 0;
@@ -302,7 +303,9 @@ static int add_entry(struct enforce_tables *t, const struct enforce_entry *e, st
 	};
 	int rc = 0;
 
-	if (!e->id || e->verdict > ENFORCE_KILL || e->by >= ENFORCE_BY_COUNT)
+	if (e->by == ENFORCE_BY_NAME)
+		return 0;
+	if (!e->id || e->verdict > ENFORCE_KILL || e->by > ENFORCE_BY_NAME)
 		return err_set(err, EINVAL, "enforcement entry %u: no id, verdict or sort", e->id);
 	switch ((enum enforce_by)e->by) {
 	case ENFORCE_BY_KIND:
@@ -334,20 +337,23 @@ static int add_entry(struct enforce_tables *t, const struct enforce_entry *e, st
 		}
 		rc = add_addr(t, e, &r, err);
 		break;
+	case ENFORCE_BY_NAME:
+		break;
 	}
 	if (rc == 0 && e->verdict != ENFORCE_PASS)
 		t->set.kinds[e->by] |= r.kinds;
 	return rc;
 }
 
-int enforce_compile(struct enforce_tables *ret, uint32_t keys, const struct enforce_entry *v,
-		    size_t n, struct err *err)
+int enforce_compile(struct enforce_tables *ret, uint32_t keys, unsigned int class,
+		    const struct enforce_entry *v, size_t n, struct err *err)
 {
 	struct enforce_tables t = { .set.keys = keys };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = add_entry(&t, &v[i], err);
+		if (v[i].class == class)
+			r = add_entry(&t, &v[i], err);
 	if (r == 0)
 		r = inherit_paths(&t, err);
 	if (r == 0)
@@ -366,4 +372,53 @@ void enforce_tables_done(struct enforce_tables *t)
 	free(t->exes);
 	free(t->addrs);
 	memset(t, 0, sizeof(*t));
+}
+
+/* ---- which programs are of which class ---- */
+
+static int add_name(struct enforce_name_row *row, const struct enforce_entry *e,
+		    const struct enforce_class *class, struct err *err)
+{
+	size_t n = e->path.path ? strlen(e->path.path) : 0;
+
+	if (!e->path.path || n > ENFORCE_PATH_MAX - 1)
+		return err_set(err, EINVAL, "enforcement: the path of a program has up to %d bytes",
+			       ENFORCE_PATH_MAX - 1);
+	*row = (struct enforce_name_row){ .class = *class };
+	row->key.keys = class->names;
+	row->key.prefixlen = KEY_BITS + 8 * (uint32_t)(n + e->path.exact);
+	memcpy(row->key.path, e->path.path, n);
+	return 0;
+}
+
+int enforce_compile_names(struct enforce_name_row **ret, size_t *ret_n, uint32_t names,
+			  const uint32_t *row, size_t classes, const struct enforce_entry *v,
+			  size_t n, struct err *err)
+{
+	auto_free struct enforce_name_row *rows = calloc(n + 1, sizeof(*rows));
+	bool all = false;
+	size_t k = 0;
+
+	if (!rows)
+		return err_set(err, ENOMEM, "enforcement: out of memory");
+	for (size_t i = 0; i < n; i++) {
+		struct enforce_class class = { .names = names };
+		int r;
+
+		if (v[i].by != ENFORCE_BY_NAME)
+			continue;
+		if (!v[i].class || v[i].class >= classes)
+			return err_set(err, EINVAL, "enforcement: no class %u", v[i].class);
+		class.row = row[v[i].class];
+		r = add_name(&rows[k], &v[i], &class, err);
+		if (r < 0)
+			return r;
+		all |= rows[k++].key.prefixlen == KEY_BITS;
+	}
+	/* What no name covers would be judged as if nothing were known of it. */
+	if (k && !all)
+		return err_set(err, EINVAL, "enforcement: not all programs have a class");
+	*ret_n = k;
+	*ret = take_ptr(rows);
+	return 0;
 }

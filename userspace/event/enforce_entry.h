@@ -21,10 +21,14 @@ struct enforce_entry {
 	uint16_t id;	  /* the caller's, not 0: wire_hdr.enforced of what it decided */
 	uint16_t verdict; /* enum enforce_verdict */
 	uint16_t by;	  /* enum enforce_by: which member below counts */
+	uint16_t class
+		; /* 0: for all programs, or where names make classes, for those that are not known;
+			     else for the class that names (ENFORCE_BY_NAME) make, which has no others */
 	uint64_t
 		kinds; /* ENFORCE_KIND bits. 0: paths all of files, executables exec, addresses connect
 			  * and send; by kind it must be given */
 	uint32_t escape; /* enum wire_escape_type */
+	/* BY_NAME: the class of programs that were run by such a path, the longest decides; all paths have one. */
 	struct {
 		const char *path; /* absolute, as the sandbox sees it; with all that is below it */
 		bool exact;	  /* only itself */

@@ -67,7 +67,7 @@ static void a_directory_covers_itself_and_what_is_below(void **state)
 
 	(void)state;
 	v[0].path.cut = true;
-	assert_int_equal(enforce_compile(&t, 5, v, 1, NULL), 0);
+	assert_int_equal(enforce_compile(&t, 5, 0, v, 1, NULL), 0);
 	assert_int_equal(judge_path(&t, "/etc", OPEN), 1);
 	assert_int_equal(judge_path(&t, "/etc/passwd", OPEN), 1);
 	assert_int_equal(judge_path(&t, "/etcetera", OPEN), 0);
@@ -90,7 +90,7 @@ static void exact_bytes_and_root(void **state)
 	(void)state;
 	v[0].path.exact = true;
 	v[1].path.bytes = true;
-	assert_int_equal(enforce_compile(&t, 1, v, 3, NULL), 0);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 3, NULL), 0);
 	assert_int_equal(judge_path(&t, "/a", OPEN), 1);
 	assert_int_equal(judge_path(&t, "/a/x", OPEN), 0);
 	assert_int_equal(judge_path(&t, "/b/prefix/x", OPEN), 2);
@@ -112,7 +112,7 @@ static void the_most_specific_decides_for_each_kind(void **state)
 	struct enforce_tables t;
 
 	(void)state;
-	assert_int_equal(enforce_compile(&t, 1, v, ARRAY_SIZE(v), NULL), 0);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, ARRAY_SIZE(v), NULL), 0);
 	assert_int_equal(judge_path(&t, "/etc/passwd", OPEN), 1);
 	assert_int_equal(judge_path(&t, "/etc/ssl/certs", OPEN), 0);
 	assert_int_equal(judge_path(&t, "/etc/ssl/private/key", OPEN), 3);
@@ -145,7 +145,7 @@ static void networks_and_ports(void **state)
 	struct enforce_tables t;
 
 	(void)state;
-	assert_int_equal(enforce_compile(&t, 1, v, ARRAY_SIZE(v), NULL), 0);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, ARRAY_SIZE(v), NULL), 0);
 	assert_int_equal(t.addrs_n, 4);
 	r = find_addr(&t, false, 8);
 	assert_memory_equal(r->key.addr, "\x0a\0\0\0", 4);
@@ -180,7 +180,7 @@ static void kinds_and_escapes(void **state)
 	struct enforce_tables t;
 
 	(void)state;
-	assert_int_equal(enforce_compile(&t, 1, v, ARRAY_SIZE(v), NULL), 0);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, ARRAY_SIZE(v), NULL), 0);
 	assert_int_equal(t.set.kind_id[WIRE_FILE_OPEN], 2);
 	assert_int_equal(t.set.kind_verdict[WIRE_FILE_OPEN], ENFORCE_KILL);
 	assert_int_equal(t.set.kind_id[WIRE_NET_CONNECT], 1);
@@ -200,29 +200,29 @@ static void what_is_refused(void **state)
 
 	(void)state;
 	v[0] = path(1, ENFORCE_DENY, "relative", 0);
-	assert_int_equal(enforce_compile(&t, 1, v, 1, &err), -EINVAL);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 1, &err), -EINVAL);
 	assert_non_null(strstr(err_text(&err), "entry 1"));
 	v[0] = path(0, ENFORCE_DENY, "/x", 0);
-	assert_int_equal(enforce_compile(&t, 1, v, 1, NULL), -EINVAL);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 1, NULL), -EINVAL);
 	memset(longest, 'x', sizeof(longest));
 	longest[0] = '/';
 	longest[ENFORCE_PATH_MAX] = 0;
 	v[0] = path(1, ENFORCE_DENY, longest, 0);
-	assert_int_equal(enforce_compile(&t, 1, v, 1, NULL), -EINVAL);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 1, NULL), -EINVAL);
 	longest[ENFORCE_PATH_MAX - 1] = 0;
-	assert_int_equal(enforce_compile(&t, 1, v, 1, NULL), 0);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 1, NULL), 0);
 	enforce_tables_done(&t);
 	v[0] = addr(1, ENFORCE_DENY, "1.2.3.4", 33, 0, 0);
-	assert_int_equal(enforce_compile(&t, 1, v, 1, NULL), -EINVAL);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 1, NULL), -EINVAL);
 	v[0] = addr(1, ENFORCE_DENY, "1.2.3.4", 32, 9, 8);
-	assert_int_equal(enforce_compile(&t, 1, v, 1, NULL), -EINVAL);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 1, NULL), -EINVAL);
 	v[0] = (struct enforce_entry){ .id = 1, .verdict = ENFORCE_DENY };
-	assert_int_equal(enforce_compile(&t, 1, v, 1, NULL), -EINVAL);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, 1, NULL), -EINVAL);
 	for (uint16_t i = 0; i <= ENFORCE_RULES; i++)
 		v[i] = addr((uint16_t)(i + 1), ENFORCE_DENY, "1.2.3.4", 32, (uint16_t)(i + 1),
 			    (uint16_t)(i + 1));
-	assert_int_equal(enforce_compile(&t, 1, v, ENFORCE_RULES + 1, &err), -E2BIG);
-	assert_int_equal(enforce_compile(&t, 1, v, ENFORCE_RULES, &err), 0);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, ENFORCE_RULES + 1, &err), -E2BIG);
+	assert_int_equal(enforce_compile(&t, 1, 0, v, ENFORCE_RULES, &err), 0);
 	enforce_tables_done(&t);
 }
 
