@@ -44,7 +44,7 @@ ifneq ($(SAN),)
 CFLAGS_ALL := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS_ALL))
 endif
 LDFLAGS_ALL  := -pie -Wl,-z,relro,-z,now $(SAN) $(LDFLAGS)
-LIBS_ALL     := $(PKG_LIBS) -lpthread
+LIBS_ALL     := $(PKG_LIBS) -lpthread -lm
 
 # ---- what a product was made with: other compiler or flags, or another list of sources, make it again ----
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_TARGET_ARCH) -Wall -Werror \
@@ -62,7 +62,7 @@ $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFL
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store capture replay rules exporters runtime workspace pipeline catalog cli
+FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace pipeline catalog cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -81,6 +81,7 @@ endef
 
 # Generated objects that belong to a folder.
 EXTRA_OBJS_rules   := $(if $(wildcard rules/packs/embed.sh),$(BUILD)/gen/packs.o)
+EXTRA_OBJS_redact  := $(BUILD)/gen/redact_packs.o
 EXTRA_OBJS_replay  := $(BUILD)/gen/report.o
 EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o)
 
@@ -173,6 +174,11 @@ $(BUILD)/gen/packs.S: $(PACKS) rules/packs/embed.sh
 	$(call say,PACKS,$@)
 	$(Q)mkdir -p $(@D) && sh rules/packs/embed.sh $(PACKS) > $@
 
+REDACT_PACKS := $(sort $(wildcard rules/redact/*.yaml))
+$(BUILD)/gen/redact_packs.S: $(REDACT_PACKS) rules/packs/embed.sh
+	$(call say,PACKS,$@)
+	$(Q)mkdir -p $(@D) && sh rules/packs/embed.sh -t redact_packs $(REDACT_PACKS) > $@
+
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.S
 	$(Q)$(CC) -c -o $@ $<
 
@@ -190,6 +196,7 @@ RANK_config    := base config
 RANK_enrich    := base event enrich
 RANK_action    := base event action
 RANK_store     := base event store
+RANK_redact    := base event redact
 RANK_capture   := base event capture
 RANK_replay    := base event replay
 RANK_rules     := base event rules

@@ -19,6 +19,7 @@
 	X(TIME, "+", V11, TYPE, "@timestamp", TYPE, "+", "+")                                      \
 	X(MONO, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                           \
 	X(KIND, "metadata.event_code", V11, TYPE, "event.code", TYPE, "cat", "cat")                   \
+	X(REDACTIONS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(VANTAGE, "metadata.log_provider", V11, TYPE, "event.provider", TYPE, "deviceFacility", "vantage") \
 	X(SESSION, "metadata.correlation_uid", V11, TYPE, "labels.session_id", TYPE, "cs1", "session") \
 	X(SANDBOX, "device.name", V11, TYPE, "container.name", TYPE, "deviceExternalId", "sandbox") \

@@ -43,6 +43,7 @@ enum field_type {
 	X(TIME, "time", FT_TIME, FAM_ALL, "wall-clock time of the event")                          \
 	X(MONO, "mono", FT_U64, FAM_ALL, "nanoseconds since boot (CLOCK_BOOTTIME)")                \
 	X(KIND, "kind", FT_STR, FAM_ALL, "event kind")                                             \
+	X(REDACTIONS, "redactions", FT_U64, FAM_ALL, "places in it where a secret was taken out")  \
 	X(VANTAGE, "vantage", FT_STR, FAM_ALL, "who saw it: kernel, guest, runtime or agent")      \
 	X(SESSION, "session", FT_STR, FAM_ALL, "session id (ULID)")                                \
 	X(SANDBOX, "sandbox", FT_STR, FAM_ALL, "name of the sandbox")                              \

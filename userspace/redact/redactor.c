@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "userspace/redact/internal.h"
+
+/* Made by rules/packs/embed.sh out of rules/redact/. */
+extern const struct {
+	const char *name, *text;
+	uint64_t n;
+} redact_packs[];
+extern const uint64_t redact_packs_n;
+
+int redactor_new(struct redactor **ret, const uint8_t key[REDACT_KEY_LEN], struct err *err)
+{
+	struct redactor *r;
+
+	if (sodium_init() < 0)
+		return err_set(err, EIO, "redaction: libsodium cannot be set up");
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return err_set(err, ENOMEM, "redaction: %m");
+	arena_init(&r->mem, REDACT_MEMORY_MAX);
+	memcpy(r->key, key, REDACT_KEY_LEN);
+	*ret = r;
+	return 0;
+}
+
+void redactor_free(struct redactor *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->rules_n; i++) {
+		pcre2_code_free(r->rules[i].code);
+		for (uint32_t k = 0; k < r->rules[i].not_n; k++)
+			pcre2_code_free(r->rules[i].not [k]);
+	}
+	free(r->rules);
+	free(r->pre.v);
+	arena_done(&r->mem);
+	sodium_memzero(r, sizeof(*r));
+	free(r);
+}
+
+int redactor_add_rules(struct redactor *r, const char *name, struct str yaml, struct err *err)
+{
+	crypto_hash_sha256_state sha;
+	int e = rules_read(r, name, yaml, err);
+
+	if (e < 0)
+		return e;
+	crypto_hash_sha256_init(&sha);
+	crypto_hash_sha256_update(&sha, r->digest, sizeof(r->digest));
+	crypto_hash_sha256_update(&sha, (const unsigned char *)yaml.p, yaml.n);
+	crypto_hash_sha256_final(&sha, r->digest);
+	return 0;
+}
+
+int redactor_add_builtin(struct redactor *r, struct err *err)
+{
+	int e = 0;
+
+	for (uint64_t i = 0; e == 0 && i < redact_packs_n; i++)
+		e = redactor_add_rules(r, redact_packs[i].name,
+				       (struct str){ redact_packs[i].text, redact_packs[i].n },
+				       err);
+	return e;
+}
+
+int redactor_add_value(struct redactor *r, const char *name, struct str value)
+{
+	struct value *v;
+	struct str copy;
+
+	while (value.n && (value.p[value.n - 1] == '\n' || value.p[value.n - 1] == '\r'))
+		value.n--;
+	if (value.n < REDACT_VALUE_MIN || value.n > REDACT_VALUE_MAX)
+		return -ERANGE;
+	if (r->values_n == REDACT_VALUES_MAX)
+		return -E2BIG;
+	copy = arena_strndup(&r->mem, value.p, value.n);
+	if (!copy.p)
+		return -ENOMEM;
+	v = &r->values[r->values_n++];
+	v->text = copy;
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	for (char *c = v->name; *c; c++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.+",
+			    *c))
+			*c = '_';
+	return value_forms(r, copy, (uint16_t)r->values_n);
+}
+
+int redactor_finish(struct redactor *r, struct err *err)
+{
+	for (size_t i = 0; i < r->rules_n; i++)
+		r->pre.digits |= r->rules[i].digits && !r->rules[i].off;
+	sodium_bin2hex(r->hash, sizeof(r->hash), r->digest, sizeof(r->digest));
+	r->finished = true;
+	(void)err;
+	return 0;
+}
+
+size_t redactor_rules(const struct redactor *r)
+{
+	return r->rules_n;
+}
+
+size_t redactor_values(const struct redactor *r)
+{
+	return r->values_n;
+}
+
+const char *redactor_rule_name(const struct redactor *r, size_t i)
+{
+	return r->rules[i].name;
+}
+
+const char *redactor_hash(const struct redactor *r)
+{
+	return r->hash;
+}
+
+static bool has_word(struct str name, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i + n <= name.n; i++)
+		if (!strncasecmp(name.p + i, word, n))
+			return true;
+	return false;
+}
+
+static bool ends_in(struct str name, const char *word)
+{
+	size_t n = strlen(word);
+
+	return name.n >= n && !strncasecmp(name.p + name.n - n, word, n);
+}
+
+bool redact_is_secret_name(struct str name)
+{
+	static const char *const words[] = { "secret",	   "token",   "passw",	"passphrase",
+					     "credential", "api_key", "apikey", "private_key",
+					     "access_key", "auth" };
+	static const char *const ends[] = { "_key", "_pass", "_pwd", "_pw", "_dsn", "_sas" };
+	static const char *const harmless[] = { "_file", "_path",   "_dir",    "_sock",	  "_id",
+						"_name", "_socket", "_host",   "_port",	  "_user",
+						"_type", "_method", "_author", "_authors" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+		if (ends_in(name, harmless[i]))
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (has_word(name, words[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (ends_in(name, ends[i]))
+			return true;
+	return false;
+}
