@@ -170,6 +170,64 @@ def host_resolver():
     raise unittest.SkipTest("this host names no resolver")
 
 
+# The fuzzers' corpora as packets: each file as a datagram, as one message of a stream, and as a stream by itself. The
+# other end sends back what it got. Then a query as it should be.
+CORPUS = r"""
+import os, socket, struct, sys
+def data(path):
+    with open(path, "rb") as f: return f.read()[:20000]
+files = [data(os.path.join(d, f)) for d in sys.argv[1:] for f in sorted(os.listdir(d))]
+bodies = [b for f in files for b in (f, f[1:]) if b]
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.settimeout(60)
+u.connect(("127.0.0.1", 53))
+for b in bodies:
+    u.send(b)
+    assert u.recv(65535) == b
+def stream(pieces):
+    t = socket.create_connection(("127.0.0.1", 53), 60)
+    for p in pieces: t.sendall(p)
+    t.shutdown(socket.SHUT_WR)
+    back = b"".join(iter(lambda: t.recv(65536), b""))
+    assert back == b"".join(pieces)
+    t.close()
+stream([struct.pack("!H", len(b)) + b for b in bodies])
+for b in bodies: stream([b])
+good = struct.pack("!HHHHHH", 0x7777, 0x0100, 1, 0, 0, 0) + b"\4last\7example\4test\0\0\1\0\1"
+u.send(good)
+assert u.recv(65535) == good
+print(len([b for b in bodies if len(b) >= 12]), len(bodies))
+"""
+
+
+class Echo(Resolver):
+    """Sends back what comes."""
+
+    def answer(self, query):
+        return query
+
+    def serve_udp(self):
+        self.udp.settimeout(0.1)
+        while not self.stop:
+            try:
+                data, peer = self.udp.recvfrom(65536)
+                self.udp.sendto(data, peer)
+            except OSError:
+                continue
+
+    def serve_tcp(self):
+        self.tcp.settimeout(0.1)
+        while not self.stop:
+            try:
+                s, _ = self.tcp.accept()
+            except OSError:
+                continue
+            with s:
+                s.settimeout(60)
+                for data in iter(lambda: s.recv(65536), b""):
+                    s.sendall(data)
+
+
 class Dns(TestCase):
     def ask(self, how, *names, address="127.0.0.1", connect="", options=()):
         with NetNS() as ns, Resolver(ns, TABLE, address):
@@ -289,6 +347,27 @@ t = socket.create_connection(("127.0.0.1", 53)); t.sendall(b"\0\0" * 1000); t.cl
         self.assertTrue(q[1].get("truncated"))
         self.assertTrue(field(q[2], "dns.malformed"))
         self.assertLess(len(q), 8)
+
+    def test_the_corpora_of_the_fuzzers(self):
+        """As real packets, there and back: each is told or counted, all lines are JSON, and what follows is understood."""
+        corpora = [os.path.join(SRC, "tests", "fuzz", "corpus", c) for c in ("dns", "egress_dns")]
+        options = [o for i, c in enumerate(corpora) for o in ("--ro", "%s:/corpus%d" % (c, i))]
+        with NetNS() as ns, Echo(ns, {}):
+            s = self.session(PYTHON_IN_SANDBOX, "-c", CORPUS, "/corpus0", "/corpus1",
+                             options=["--net", "host", *options], netns=ns)
+        self.assertCode(s, 0)
+        datagrams, streams = map(int, s.out.split())
+        self.assertGreater(datagrams, 100)
+        self.assertEqual(s.result["gaps"], 0)
+        for kind in ("dns.query", "dns.answer"):
+            udp, tcp = (s.kinds(kind, net__proto=p) for p in ("udp", "tcp"))
+            self.assertEqual(len(udp), datagrams + 1, kind)
+            self.assertGreater(len(tcp), streams, "at least one of each stream")
+            last = udp[-1]["dns"]
+            self.assertEqual((last["id"], last["name"], last["type"]), (0x7777, "last.example.test", "A"))
+            self.assertTrue(any(e["dns"].get("malformed") for e in udp))
+        self.assertContiguous(s.events)
+        self.assertIntact(s)
 
 
 if __name__ == "__main__":
