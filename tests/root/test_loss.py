@@ -68,7 +68,8 @@ class Pair(Probes):
         self.assertTrue(flood["gaps"])
         self.assertLessEqual({g["kind"] for g in flood["gaps"]}, {"file.open", "file.rename", "file.delete"})
         self.assertEqual((quiet["fork"], quiet["exit"], quiet["escape"]), (200, 201, 200))
-        self.assertEqual(quiet["gaps"], [])
+        # Of its start something may have found the bulk ring full: of what is urgent, nothing.
+        self.assertLessEqual({g["kind"] for g in quiet["gaps"]}, {"file.open", "file.mkdir"})
 
     def test_stopped_producers_lose_nothing(self):
         # The reader takes something only when a producer was stopped.
