@@ -56,6 +56,17 @@ class Signing(TestCase):
         told = json.loads(s.verify("--json", "--key", self.path("new.pub")).out)
         self.assertEqual((told["signed"], told["trusted"], told["code"]), (True, False, 1))
         self.assertGreater(told["records"], 3)
+        # The keys that were before it, for records of their time: one file, of as many keys.
+        both = self.path("all.pub", self.keys("public", "--all"))
+        with open(both) as f:
+            self.assertEqual(len(f.readlines()), 2)
+        self.assertCode(s.verify("--key", both), 0)
+        here = os.path.join(os.path.dirname(__file__), "..", "store", "verify.py")
+        self.assertCode(cmd(sys.executable, here, "--key", both, s.dir), 0)
+        self.assertCode(self.session("true").verify("--key", both), 0)
+        done = s.verify("--key", self.path("bad.pub", self.keys("public", "--all") + "\nno key\n"))
+        self.assertCode(done, 125)
+        self.assertIn(b"line 4: no public key", done.err)
 
     def witnessed(self, where, verify, code):
         done = verify("--json", "--witness", where)

@@ -13,6 +13,7 @@
 #include "userspace/store/manifest.h"
 
 #define BUNDLE_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define KEY_FILE_MAX (64u << 10)
 #define MIN_PART     4 /* characters of an id that may stand for the whole */
 
 static bool part_matches(const char *name, const char *word)
@@ -114,19 +115,26 @@ int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, str
 	return r;
 }
 
+int bundle_open_told(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, const char *command,
+		     struct err *err)
+{
+	int r = bundle_open_id(ret_fd, ret_id, word, err);
+
+	if (r == 0 && ret_id[0])
+		trail_add_access(ret_id, command);
+	return r;
+}
+
 int bundle_open(int *ret_fd, const char *word, const char *command, struct err *err)
 {
 	char id[ULID_LEN + 1];
-	int r = bundle_open_id(ret_fd, id, word, err);
 
-	if (r == 0 && id[0])
-		trail_add_access(id, command);
-	return r;
+	return bundle_open_told(ret_fd, id, word, command, err);
 }
 
 int bundle_check_end(int fd, uint64_t last, struct err *err)
 {
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 	struct manifest_info m;
 
 	buf_init(&text, MANIFEST_MAX);
@@ -139,21 +147,38 @@ int bundle_check_end(int fd, uint64_t last, struct err *err)
 		       (unsigned long long)last, (unsigned long long)m.records);
 }
 
+/* One file: a key a line. Returns how many keys there are now. */
+static int read_key_file(const char *path, uint8_t keys[][STORE_HASH_LEN], size_t n,
+			 struct err *err)
+{
+	auto_free char *text = NULL;
+	size_t size = 0, line = 0, before = n;
+	int r = file_read_at(AT_FDCWD, path, KEY_FILE_MAX, &text, &size);
+
+	if (r < 0)
+		return err_set(err, r, "key file '%s': %s", path, strerror(-r));
+	for (const char *p = text, *end; p < text + size; p = end + 1) {
+		end = memchr(p, '\n', (size_t)(text + size - p));
+		end = end ? end : text + size;
+		line++;
+		if (end == p)
+			continue;
+		if (n == BUNDLE_KEYS_MAX)
+			return err_set(err, E2BIG, "more than %d keys", BUNDLE_KEYS_MAX);
+		if (key_parse((struct str){ p, (size_t)(end - p) }, keys[n++]) < 0)
+			return err_set(err, EINVAL,
+				       "key file '%s', line %zu: no public key of a host", path,
+				       line);
+	}
+	return n == before ? err_set(err, EINVAL, "key file '%s': it is empty", path) : (int)n;
+}
+
 int bundle_read_keys(const struct option_list *files, uint8_t keys[][STORE_HASH_LEN],
 		     struct err *err)
 {
-	if (files->n > BUNDLE_KEYS_MAX)
-		return err_set(err, E2BIG, "more than %d keys", BUNDLE_KEYS_MAX);
-	for (size_t i = 0; i < files->n; i++) {
-		auto_free char *text = NULL;
-		size_t n = 0;
-		int r = file_read_at(AT_FDCWD, files->v[i], 4096, &text, &n);
+	int n = 0;
 
-		if (r == 0)
-			r = key_parse((struct str){ text, n }, keys[i]);
-		if (r < 0)
-			return err_set(err, r, "key file '%s': %s", files->v[i],
-				       r == -EINVAL ? "no public key of a host" : strerror(-r));
-	}
-	return 0;
+	for (size_t i = 0; n >= 0 && i < files->n; i++)
+		n = read_key_file(files->v[i], keys, (size_t)n, err);
+	return n;
 }

@@ -13,6 +13,9 @@
 /* Opens the bundle's directory to read what is in it; that `command` did so goes into the host log when the
  * session is one of this host's. -ENOENT, -ENOTUNIQ with the candidates in err. */
 int bundle_open(int *ret_fd, const char *word, const char *command, struct err *err);
+/* The same, and under which id it was found; see bundle_open_id. */
+int bundle_open_told(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, const char *command,
+		     struct err *err);
 
 /* Opens it, untold, and says under which id it was found below <state>/sessions; "" when by directory. A record in
  * the wrong place proves itself, but not that it is the one asked for. */
@@ -21,9 +24,10 @@ int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, str
  * record that was cut does not look like a short one. */
 int bundle_check_end(int fd, uint64_t last, struct err *err);
 
-#define BUNDLE_KEYS_MAX 16
+#define BUNDLE_KEYS_MAX 256
 
-/* The hosts' public keys in these files (`warder keys public`), for store_verify_signed. */
+/* The hosts' public keys in these files (`warder keys public`), a line each, for store_verify_signed. Returns how many
+ * there are in all. */
 int bundle_read_keys(const struct option_list *files, uint8_t keys[][STORE_HASH_LEN],
 		     struct err *err);
 

@@ -114,7 +114,7 @@ int cmd_evidence(int argc, char **argv)
 	char id[ULID_LEN + 1];
 	struct err err = { 0 };
 	bool all = true;
-	int n;
+	int n, n_keys;
 
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("evidence", &err);
@@ -126,9 +126,9 @@ int cmd_evidence(int argc, char **argv)
 		err_set(&err, EINVAL, n == 0 ? "which session?" : "one session at a time");
 		return cli_bad_usage("evidence", &err);
 	}
-	opt.n_keys = args.keys.n;
-	if (bundle_read_keys(&args.keys, keys, &err) < 0 ||
-	    bundle_open_id(&fd, id, argv[1], &err) < 0 ||
+	n_keys = bundle_read_keys(&args.keys, keys, &err);
+	opt.n_keys = (size_t)MAX(n_keys, 0);
+	if (n_keys < 0 || bundle_open_told(&fd, id, argv[1], "evidence", &err) < 0 ||
 	    evidence_collect(proofs, fd, id, &opt, &rep, &err) < 0)
 		return cli_fail(&err);
 	if (args.json)

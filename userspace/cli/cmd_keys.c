@@ -11,11 +11,15 @@
 #include "userspace/store/keys.h"
 
 struct keys_args {
-	bool json, help;
+	bool json, all, help;
 };
+
+#define FORMER_MAX 256
 
 static const struct option_def OPTIONS[] = {
 	{ "json", 0, OPT_FLAG, offsetof(struct keys_args, json), NULL, "one JSON object" },
+	{ "all", 'a', OPT_FLAG, offsetof(struct keys_args, all), NULL,
+	  "public: and the keys before it, for records that they signed; --key takes the whole file" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct keys_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -73,7 +77,23 @@ static void print_facts(const struct key_facts *f, bool json)
 	putchar('\n');
 }
 
-static int run_action(const char *action, bool json, struct err *err)
+static int print_public(int dirfd, const struct key_facts *f, bool all, struct err *err)
+{
+	uint8_t former[FORMER_MAX][KEY_LEN];
+	char hex[2 * KEY_LEN + 1];
+	int n = all ? keys_former(dirfd, former, FORMER_MAX, err) : 0;
+
+	if (n < 0)
+		return n;
+	printf("%s%s\n", KEY_TEXT, f->hex);
+	while (n-- > 0) {
+		hash_to_hex(hex, former[n]);
+		printf("%s%s\n", KEY_TEXT, hex);
+	}
+	return 0;
+}
+
+static int run_action(const char *action, const struct keys_args *args, struct err *err)
 {
 	bool init = !strcmp(action, "init"), rotate = !strcmp(action, "rotate");
 	struct key_facts facts;
@@ -92,9 +112,8 @@ static int run_action(const char *action, bool json, struct err *err)
 	if (r < 0)
 		return r;
 	if (!strcmp(action, "public"))
-		printf("%s%s\n", KEY_TEXT, facts.hex);
-	else
-		print_facts(&facts, json);
+		return print_public(fd, &facts, args->all, err);
+	print_facts(&facts, args->json);
 	return 0;
 }
 
@@ -121,7 +140,7 @@ int cmd_keys(int argc, char **argv)
 			argv[1]);
 		return cli_bad_usage("keys", &err);
 	}
-	if (run_action(argv[1], args.json, &err) < 0)
+	if (run_action(argv[1], &args, &err) < 0)
 		return cli_fail(&err);
 	return cli_finish_output(0);
 }

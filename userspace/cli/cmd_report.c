@@ -203,7 +203,7 @@ int cmd_report(int argc, char **argv)
 	struct verify_report rep;
 	auto_close int fd = -1;
 	struct err err = { 0 };
-	int n, r;
+	int n, n_keys, r;
 
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("report", &err);
@@ -211,9 +211,9 @@ int cmd_report(int argc, char **argv)
 		return usage();
 	if (check_args(&args, n, &err) < 0)
 		return cli_bad_usage("report", &err);
-	opt.n_keys = args.keys.n;
-	if (bundle_read_keys(&args.keys, keys, &err) < 0 ||
-	    bundle_open(&fd, argv[1], "report", &err) < 0)
+	n_keys = bundle_read_keys(&args.keys, keys, &err);
+	opt.n_keys = (size_t)MAX(n_keys, 0);
+	if (n_keys < 0 || bundle_open(&fd, argv[1], "report", &err) < 0)
 		return cli_fail(&err);
 	r = store_verify_signed(fd, &opt, &rep,
 				isatty(STDERR_FILENO) && !args.quiet ? verifying : NULL, NULL,

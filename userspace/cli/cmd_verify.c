@@ -169,7 +169,7 @@ int cmd_verify(int argc, char **argv)
 	auto_buf struct buf degraded = { 0 };
 	auto_close int fd = -1;
 	struct err err = { 0 };
-	int n;
+	int n, n_keys;
 
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("verify", &err);
@@ -183,9 +183,10 @@ int cmd_verify(int argc, char **argv)
 		return 0;
 	}
 	if (args.host_log && n == 0) {
-		if (bundle_read_keys(&args.keys, keys, &err) < 0)
+		n_keys = bundle_read_keys(&args.keys, keys, &err);
+		if (n_keys < 0)
 			return cli_fail(&err);
-		opt.n_keys = args.keys.n;
+		opt.n_keys = (size_t)n_keys;
 		return verify_host_log(&opt, args.json, args.quiet);
 	}
 	if (n != 1 || args.host_log) {
@@ -195,10 +196,10 @@ int cmd_verify(int argc, char **argv)
 				      : "one session at a time");
 		return cli_bad_usage("verify", &err);
 	}
-	if (bundle_read_keys(&args.keys, keys, &err) < 0 ||
-	    bundle_open_id(&fd, id, argv[1], &err) < 0)
+	n_keys = bundle_read_keys(&args.keys, keys, &err);
+	opt.n_keys = (size_t)MAX(n_keys, 0);
+	if (n_keys < 0 || bundle_open_told(&fd, id, argv[1], "verify", &err) < 0)
 		return cli_fail(&err);
-	opt.n_keys = args.keys.n;
 	if (args.witness && witness_read(&witness, args.witness, &err) < 0)
 		return cli_fail(&err);
 	opt.witness = witness.v;

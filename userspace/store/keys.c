@@ -21,6 +21,7 @@
 #define TREE_FILE      "host.tree"
 #define PUBLIC_FILE    "host.pub"
 #define ROTATIONS_FILE "rotations.log"
+#define ROTATIONS_MAX  (1u << 20)
 #define SEED_MAGIC     "WKEYSEED"
 #define SEED_FILE_LEN  80
 #define ROTATION_LABEL "warder key rotation"
@@ -373,7 +374,7 @@ static int log_rotation(int dirfd, const uint8_t old[KEY_LEN], const uint8_t new
 	char hex[2 * KEY_SIG_LEN + 1];
 	struct key_signature sig;
 	auto_close int fd = -1;
-	auto_buf struct buf line;
+	auto_buf struct buf line = { 0 };
 	int r;
 
 	memcpy(msg, ROTATION_LABEL, sizeof(ROTATION_LABEL));
@@ -437,4 +438,31 @@ out:
 	unlinkat(sub, TREE_FILE, 0);
 	unlinkat(dirfd, "next", AT_REMOVEDIR);
 	return r;
+}
+
+int keys_former(int dirfd, uint8_t ret[][KEY_LEN], size_t max, struct err *err)
+{
+	static const char start[] = "{\"old\":\"";
+	auto_free char *text = NULL;
+	size_t size = 0, n = 0, hex = 0;
+	int r = file_read_at(dirfd, ROTATIONS_FILE, ROTATIONS_MAX, &text, &size);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return err_set(err, r, "host key: " ROTATIONS_FILE ": %m");
+	for (const char *p = text, *end; p < text + size; p = end + 1, n++) {
+		end = memchr(p, '\n', (size_t)(text + size - p));
+		if (n == max)
+			return err_set(err, E2BIG, "host key: more than %zu were in use", max);
+		if (!end || (size_t)(end - p) < sizeof(start) + 2 * KEY_LEN ||
+		    memcmp(p, start, sizeof(start) - 1) != 0 ||
+		    sodium_hex2bin(ret[n], KEY_LEN, p + sizeof(start) - 1, 2 * KEY_LEN, NULL, &hex,
+				   NULL) != 0 ||
+		    hex != KEY_LEN)
+			return err_set(err, EBADMSG,
+				       "host key: " ROTATIONS_FILE ", line %zu: no change of key",
+				       n + 1);
+	}
+	return (int)n;
 }

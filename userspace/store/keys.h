@@ -39,6 +39,8 @@ int keys_init(int dirfd, const struct key_options *opt, struct err *err);
 int keys_public(int dirfd, uint8_t ret[KEY_LEN], struct err *err);
 /* A new key; the old one signs it into rotations.log and is erased. */
 int keys_rotate(int dirfd, const struct key_options *opt, struct err *err);
+/* The keys before it, the first first, out of rotations.log: at most `max`. Returns how many; -E2BIG, -EBADMSG. */
+int keys_former(int dirfd, uint8_t ret[][KEY_LEN], size_t max, struct err *err);
 /* The current epoch, from 0, and how many there are, for `warder keys show`. */
 int keys_epochs(int dirfd, uint32_t *ret_epoch, uint32_t *ret_all, struct err *err);
 
