@@ -112,15 +112,62 @@ class Sessions(TestCase):
 
     def test_who_read_what(self):
         a = self.ran("true")
-        for command in ("events", "replay", "report"):
-            self.words(command, a)
+        commands = ("events", "replay", "report", "verify", "sessions show")
+        for command in commands:
+            self.words(*command.split(), a)
+        self.warder("evidence", a)
         got = self.log(kind="access")
         self.assertEqual([(e["session"], e["data"]["command"]) for e in got],
-                         [(a, "events"), (a, "replay"), (a, "report")])
+                         [(a, c) for c in commands + ("evidence",)])
         self.assertTrue(got[0]["who"].startswith("uid=0(root)"), got)
         # a bundle somebody was given is theirs
         self.words("events", self.bundle(a))
-        self.assertEqual(len(self.log(kind="access")), 3)
+        self.assertEqual(len(self.log(kind="access")), len(commands) + 1)
+
+    def test_a_part_of_the_log(self):
+        a, b = self.ran("true"), self.ran("true")
+        all = self.log()
+        self.assertEqual([e["session"] for e in all], [a, a, b, b])
+
+        def part(*options):
+            return [json.loads(line) for line in self.words("sessions", "log", "--json", *options).splitlines()]
+
+        self.assertEqual(part("-n", "1"), all[-1:])
+        self.assertEqual(part("-n", "9"), all)
+        self.assertEqual(part("--since", "1h"), all)
+        self.assertEqual(part("--until", "1h"), [])
+        self.assertEqual(part("--since", "2001-01-01", "--until", "2001-02-01T00:00:00Z"), [])
+        self.assertCode(self.warder("sessions", "log", "--since", "never"), 125)
+
+    def test_of_a_running_one(self):
+        """The catalogue knows what it did so far."""
+        result = self.path("r.json")
+        with subprocess.Popen([WARDER, "run", "--quiet", "--result", result, "--", "sh", "-c",
+                               "echo x > /workspace/early; ls /nowhere; read end"],
+                              env=self.env, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as proc:
+            wait_for("a record", lambda: os.path.exists(self.bundle("")))
+            found = wait_for("what it did", lambda: self.listed("--path", "*/early", "--exe", "*/ls"))
+            row = json.loads(self.words("sessions", "show", "--json", found[0]))
+            self.assertEqual((row["state"], row["ended"], row["alerts"]), ("open", None, 0))
+            self.assertGreater(row["records"], 2)
+            proc.communicate(b"\n")
+        self.assertEqual(self.listed("--state", "sealed"), found)
+
+    def test_of_another(self):
+        """A record that lies in the place of another, or that nobody recorded here."""
+        a, b = self.ran("true"), self.ran("sh", "-c", "echo x > /workspace/theirs")
+        self.words("verify", "--host-log")
+        shutil.rmtree(self.bundle(a))
+        shutil.copytree(self.bundle(b), self.bundle(a))
+        self.assertEqual(self.listed("--state", "other"), [a])
+        self.assertEqual(self.listed("--state", "sealed"), [b])
+        foreign = b[:-1] + ("0" if b[-1] != "0" else "1")
+        shutil.copytree(self.bundle(b), self.bundle(foreign))
+        told = json.loads(self.words("verify", "--host-log", "--json", code=1))
+        self.assertEqual((told["other"], told["unlogged"], told["present"]), (1, 1, 1))
+        self.assertEqual({(f["session"], f["fault"]) for f in told["faults"]}, {(a, "other"), (foreign, "unlogged")})
+        shutil.rmtree(self.bundle(foreign))
+        self.assertEqual(json.loads(self.words("verify", "--host-log", "--json", code=1))["unlogged"], 0)
 
     def test_review(self):
         a = self.ran("true")
@@ -187,6 +234,31 @@ class Sessions(TestCase):
         self.assertEqual(self.listed(), [d])
         self.words("sessions", "prune", "--max-bytes", "1")
         self.assertEqual(self.listed(), [])
+
+    def test_prune_takes_all_of_it(self):
+        """Output, kept texts, and what a writer that was killed left half made."""
+        a = self.ran("sh", "-c", "echo out; echo x > /workspace/new", options=["--keep-texts"])
+        there = os.listdir(self.bundle(a))
+        self.assertIn("tty.0001.seg", there)
+        self.assertEqual(len(os.listdir(os.path.join(self.bundle(a), "blobs"))), 1)
+        with open(os.path.join(self.bundle(a), ".manifest.json.tmp"), "w") as f:
+            f.write("{")
+        size = sum(os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(self.bundle(a)) for f in files)
+        self.assertEqual(json.loads(self.words("sessions", "show", "--json", a))["bytes"], size)
+        self.words("sessions", "prune", "--older", "0s")
+        self.assertFalse(os.path.exists(self.bundle(a)))
+        b = self.ran("true")
+        self.words("sessions", "prune", "--max-bytes", "0")
+        self.assertFalse(os.path.exists(self.bundle(b)))
+        # A link in the place of the texts leads nowhere.
+        c = self.ran("true")
+        mine = self.path("mine")
+        os.mkdir(mine)
+        kept = os.path.join(mine, "0" * 64)
+        open(kept, "w").close()
+        os.symlink(mine, os.path.join(self.bundle(c), "blobs"))
+        self.assertCode(self.warder("sessions", "prune", "--older", "0s"), 125)
+        self.assertTrue(os.path.exists(kept))
 
     def test_prune_leaves_what_is_no_record(self):
         a = self.ran("true")

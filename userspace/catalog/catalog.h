@@ -33,7 +33,8 @@ int catalog_sync(struct catalog *c, int sessions_fd, catalog_progress_fn fn, voi
 		 struct catalog_sync *ret, struct err *err);
 
 struct catalog_filter {
-	/* Any may be NULL or 0. Patterns: the whole value, with * and ? */
+	/* Any may be NULL or 0. Patterns: the whole value, with * and ?, but for `id`. */
+	const char *id;
 	const char *tenant, *name, *rule, *exe, *path, *dst, *reason, *state;
 	const char *text;	     /* somewhere in any value, the command or the name */
 	uint64_t since_ns, until_ns; /* started in [since, until) */

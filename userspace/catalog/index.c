@@ -14,11 +14,13 @@
 #include "userspace/catalog/internal.h"
 #include "userspace/event/event.h"
 #include "userspace/pipeline/walk.h"
+#include "userspace/store/files.h"
 #include "userspace/store/manifest.h"
 
 #define COMMAND_MAX  4096
 #define VALUE_MAX    4096
 #define SESSIONS_MAX 1000000
+#define OPEN_SMALL   (4ull << 20) /* bytes: an open session of less is read whenever it changed */
 
 enum fact_kind { FACT_EXE, FACT_PATH, FACT_DST, FACT_NAME, FACT_RULE, FACT_ESCAPE, FACT_COUNT };
 
@@ -58,7 +60,7 @@ struct indexer {
 	sqlite3_stmt *session, *fact;
 	uint64_t facts[FACT_COUNT]; /* rows made */
 	uint64_t alerts, records;
-	bool cut, only_start, strict;
+	bool cut, strict;
 };
 
 static void bind_text(sqlite3_stmt *s, enum column col, struct str v)
@@ -117,7 +119,7 @@ static int add_destination(struct indexer *x, const struct event *ev, struct err
 
 static int join_command(struct indexer *x, const struct event *ev)
 {
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 	const struct str *v = event_has(ev, F_RUN_COMMAND) ? ev->v[F_RUN_COMMAND].list.v : NULL;
 	size_t n = v ? ev->v[F_RUN_COMMAND].list.n : 0;
 
@@ -151,8 +153,7 @@ static int add_event(void *arg, const struct event *ev, struct err *err)
 	x->records++;
 	switch (ev->kind) {
 	case WIRE_SESSION_START:
-		add_start(x, ev);
-		return x->only_start;
+		return add_start(x, ev);
 	case WIRE_SESSION_STOP:
 		bind_text(x->session, C_REASON, event_str(ev, F_RUN_REASON));
 		bind_u64(x->session, C_ENDED, event_u64(ev, F_TIME));
@@ -200,27 +201,30 @@ struct bundle_facts {
 
 static void look_at(int fd, struct bundle_facts *ret)
 {
-	auto_buf struct buf text;
-	uint64_t sum = 0;
+	auto_buf struct buf text = { 0 };
+	uint64_t mark = 0;
 	struct stat st;
-	char name[32];
 
 	*ret = (struct bundle_facts){ 0 };
 	buf_init(&text, MANIFEST_MAX);
 	ret->readable = manifest_load(fd, &text) == 0 &&
 			manifest_parse((struct str){ text.p, text.n }, &ret->manifest) == 0;
 	ret->sealed = ret->readable && ret->manifest.sealed;
-	for (unsigned i = 1; i < 10000; i++) {
-		snprintf(name, sizeof(name), "events.%04u.seg", i);
-		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			break;
-		ret->bytes += (uint64_t)st.st_size;
-		sum = sum * 31 + (uint64_t)st.st_mtim.tv_sec * 1000000007 +
-		      (uint64_t)st.st_mtim.tv_nsec + st.st_ino;
-	}
+	if (store_size(fd, &ret->bytes, &mark) < 0)
+		mark = 0; /* as much as was seen; read again when it can be */
 	ret->is_signed = fstatat(fd, "checkpoints.log", &st, AT_SYMLINK_NOFOLLOW) == 0;
 	snprintf(ret->mark, sizeof(ret->mark), "%d %llu %llx %.16s", ret->sealed,
-		 (unsigned long long)ret->bytes, (unsigned long long)sum, ret->manifest.head);
+		 (unsigned long long)ret->bytes, (unsigned long long)mark, ret->manifest.head);
+}
+
+/* A whole record of another session, put where this one was, is none of this session. */
+static struct str state_of(const struct indexer *x, const struct bundle_facts *b, bool damaged)
+{
+	if (damaged)
+		return STR("damaged");
+	if (!x->strict && b->readable && strcmp(b->manifest.session, x->id) != 0)
+		return STR("other");
+	return b->sealed ? STR("sealed") : STR("open");
 }
 
 static void bind_bundle(struct indexer *x, const struct bundle_facts *b, bool damaged)
@@ -229,7 +233,7 @@ static void bind_bundle(struct indexer *x, const struct bundle_facts *b, bool da
 
 	bind_text(s, C_ID, str_from(x->id));
 	bind_text(s, C_MARK, str_from(b->mark));
-	bind_text(s, C_STATE, damaged ? STR("damaged") : b->sealed ? STR("sealed") : STR("open"));
+	bind_text(s, C_STATE, state_of(x, b, damaged));
 	bind_text(s, C_HEAD, str_from(b->manifest.head));
 	bind_u64(s, C_RECORDS, b->sealed ? b->manifest.records : x->records);
 	bind_u64(s, C_ALERTS, x->alerts);
@@ -259,8 +263,6 @@ static int replace_rows(struct indexer *x, int fd, const struct bundle_facts *b,
 	sqlite3_bind_text(drop, 1, x->id, -1, SQLITE_STATIC);
 	if (sqlite3_step(drop) != SQLITE_DONE)
 		return catalog_error(x->c, err);
-	/* One that is still written to is read when it has ended. */
-	x->only_start = !b->sealed;
 	r = session_walk(fd, add_event, x, NULL, &why);
 	if (r == -EIO || r == -ENOMEM || (r < 0 && x->strict))
 		return err_set(err, r, "%s", err_text(&why));
@@ -296,16 +298,27 @@ int catalog_index(struct catalog *c, int bundle_fd, const char *id, struct err *
 
 /* ---- all of them ---- */
 
-static bool is_known(struct catalog *c, const char *id, const char *mark)
+/* Nothing changed since it was read. What is being written changes all the time: a large one is read again when it
+ * grew by a quarter, so that all the readings of a session together cost a few of it. */
+static bool is_known(struct catalog *c, const char *id, const struct bundle_facts *b)
 {
-	auto_stmt sqlite3_stmt *s =
-		catalog_prepare(c, "SELECT 1 FROM session WHERE id = ? AND mark = ?", NULL);
+	auto_stmt sqlite3_stmt *s = catalog_prepare(
+		c, "SELECT mark = ?2, state, bytes FROM session WHERE id = ?1", NULL);
+	const char *state;
+	uint64_t bytes;
 
 	if (!s)
 		return false;
 	sqlite3_bind_text(s, 1, id, -1, SQLITE_STATIC);
-	sqlite3_bind_text(s, 2, mark, -1, SQLITE_STATIC);
-	return sqlite3_step(s) == SQLITE_ROW;
+	sqlite3_bind_text(s, 2, b->mark, -1, SQLITE_STATIC);
+	if (sqlite3_step(s) != SQLITE_ROW)
+		return false;
+	if (sqlite3_column_int(s, 0))
+		return true;
+	state = (const char *)sqlite3_column_text(s, 1);
+	bytes = (uint64_t)sqlite3_column_int64(s, 2);
+	return !b->sealed && state && !strcmp(state, "open") && b->bytes > OPEN_SMALL &&
+	       b->bytes >= bytes && b->bytes - bytes < bytes / 4;
 }
 
 static int sync_one(struct catalog *c, int sessions_fd, const char *id, struct catalog_sync *ret,
@@ -322,7 +335,7 @@ static int sync_one(struct catalog *c, int sessions_fd, const char *id, struct c
 	if (!b.bytes && !b.readable)
 		return 0; /* no bundle */
 	ret->sessions++;
-	if (is_known(c, id, b.mark))
+	if (is_known(c, id, &b))
 		return 0;
 	r = index_bundle(c, fd, id, &b, false, err);
 	ret->indexed += r == 0;

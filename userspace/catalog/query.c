@@ -52,6 +52,7 @@ static void build_list(struct query *q, const struct catalog_filter *f)
 		 "SELECT id, state, name, tenant, host, backend, tier, command, reason, rule, head,"
 		 " started, ended, records, alerts, lost, bytes, exit_code, is_signed, is_cut"
 		 " FROM session WHERE 1");
+	where_text(q, "id = @", f->id);
 	where_text(q, "tenant GLOB @", f->tenant);
 	where_text(q, "name GLOB @", f->name);
 	where_text(q, "reason = @", f->reason);

@@ -20,6 +20,7 @@ DEFINE_AUTO(catalog, catalog_close)
 DEFINE_AUTO(session_holds, session_holds_free)
 
 #define SHOW_FACTS 20
+#define NOT_GIVEN  PRUNE_NOT_GIVEN
 
 struct sessions_args {
 	const char *since, *until, *tenant, *name, *rule, *exe, *path, *dst, *reason, *state, *why;
@@ -42,8 +43,9 @@ static const struct option_def OPTIONS[] = {
 	  "that asked for this name or connected to this address" },
 	{ "reason", 0, OPT_STR, AT(reason), "WORD",
 	  "that ended so: exit, signal, rule, oom, timeout ..." },
-	{ "state", 0, OPT_STR, AT(state), "WORD", "sealed, open or damaged" },
-	{ "limit", 'n', OPT_U64, AT(limit), "N", "the newest N" },
+	{ "state", 0, OPT_STR, AT(state), "WORD",
+	  "sealed, open, damaged, or other: the record of another session lies in its place" },
+	{ "limit", 'n', OPT_U64, AT(limit), "N", "list, search, log: the newest N" },
 	{ "all", 'a', OPT_FLAG, AT(all), NULL,
 	  "show: all values, not the most frequent 20 of a kind" },
 	{ "older", 0, OPT_DURATION, AT(older), "TIME", "prune: those that ended longer ago: 90d" },
@@ -228,7 +230,6 @@ struct show {
 	const struct session_holds *holds;
 	struct json *json;
 	char kind[16];
-	bool found;
 };
 
 static int show_row(void *arg, const struct catalog_row *row)
@@ -236,9 +237,6 @@ static int show_row(void *arg, const struct catalog_row *row)
 	struct show *s = arg;
 	char time[RFC3339_NS_LEN + 1], end[32];
 
-	if (strcmp(row->id, s->id) != 0)
-		return 0;
-	s->found = true;
 	if (s->json) {
 		row_json(s->json, row);
 		json_key(s->json, "held");
@@ -294,22 +292,23 @@ static int show_fact(void *arg, const struct catalog_fact *fact)
 
 static int show(struct catalog *c, const struct sessions_args *a, const char *word, struct err *err)
 {
-	static const struct catalog_filter all;
 	AUTO(session_holds) struct session_holds *holds = NULL;
 	auto_buf struct buf out = { 0 };
 	char id[ULID_LEN + 1];
 	struct json j;
 	struct show s = { .id = id, .json = a->json ? &j : NULL };
+	const struct catalog_filter one = { .id = id };
 	int r = sessions_find(id, word, err);
 
 	if (r == 0)
 		r = session_holds_read(&holds, err);
 	if (r < 0)
 		return r;
+	trail_add_access(id, "sessions show");
 	s.holds = holds;
 	json_init(&j, &out);
 	json_object_begin(&j);
-	r = catalog_list(c, &all, show_row, &s, err);
+	r = catalog_list(c, &one, show_row, &s, err);
 	json_key(&j, "did");
 	json_array_begin(&j);
 	if (r >= 0)
@@ -325,16 +324,22 @@ static int show(struct catalog *c, const struct sessions_args *a, const char *wo
 
 /* ---- the host log ---- */
 
-static int print_log_line(void *arg, const struct hostlog_line *l)
+struct log_print {
+	const struct sessions_args *args;
+	char since[RFC3339_NS_LEN + 1], until[RFC3339_NS_LEN + 1]; /* "" = no matter */
+	uint64_t n, skip; /* that are wanted; the first of them that are not printed */
+	bool count_only;
+};
+
+static void print_log_line(const struct hostlog_line *l, bool json)
 {
 	auto_buf struct buf out = { 0 };
-	const bool *json = arg;
 	struct str cells[] = { l->kind, l->session.n ? l->session : STR("-"), l->who, l->data };
 
-	if (*json) {
+	if (json) {
 		fwrite(l->text.p, 1, l->text.n, stdout);
 		putchar('\n');
-		return 0;
+		return;
 	}
 	printf("%.19s", l->time.p);
 	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
@@ -343,17 +348,62 @@ static int print_log_line(void *arg, const struct hostlog_line *l)
 		printf(i == 0 ? "  %-8.*s" : "  %.*s", (int)out.n, out.p);
 	}
 	putchar('\n');
+}
+
+/* RFC 3339 in one zone and of one length: the texts compare as the times do. */
+static int compare_times(struct str a, const char *b)
+{
+	return strncmp(a.p, b, MIN(a.n, (size_t)RFC3339_NS_LEN));
+}
+
+static int log_line(void *arg, const struct hostlog_line *l)
+{
+	struct log_print *p = arg;
+
+	if ((*p->since && compare_times(l->time, p->since) < 0) ||
+	    (*p->until && compare_times(l->time, p->until) >= 0))
+		return 0;
+	if (p->n++ >= p->skip && !p->count_only)
+		print_log_line(l, p->args->json);
 	return 0;
 }
 
-static int print_log(bool json, struct err *err)
+static int log_times(struct log_print *p, struct err *err)
 {
+	const struct {
+		const char *word;
+		char *out;
+	} times[] = { { p->args->since, p->since }, { p->args->until, p->until } };
+	uint64_t ns;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(times); i++) {
+		if (!times[i].word)
+			continue;
+		r = sessions_parse_time(times[i].word, &ns, err);
+		if (r == 0)
+			rfc3339_ns(times[i].out, ns);
+	}
+	return r;
+}
+
+static int print_log(const struct sessions_args *a, struct err *err)
+{
+	struct log_print p = { .args = a, .count_only = a->limit > 0 };
 	auto_close int dirfd = -1;
 	struct hostlog_report rep;
-	int r = trail_open(&dirfd, err);
+	int r = log_times(&p, err);
 
 	if (r == 0)
-		r = hostlog_walk(dirfd, NULL, print_log_line, &json, &rep, err);
+		r = trail_open(&dirfd, err);
+	if (r == 0)
+		r = hostlog_walk(dirfd, NULL, log_line, &p, &rep, err);
+	if (r == 0 && p.count_only) { /* once more, now that it is known where the newest begin */
+		p = (struct log_print){ .args = a, .skip = p.n - MIN(p.n, a->limit) };
+		r = log_times(&p, err);
+		if (r == 0)
+			r = hostlog_walk(dirfd, NULL, log_line, &p, &rep, err);
+	}
 	if (r < 0)
 		return r;
 	return rep.good ? 0 : err_set(err, EBADMSG, "host log: %s", rep.text);
@@ -398,7 +448,8 @@ static int with_catalog(const char *action, const struct sessions_args *a, const
 	AUTO(catalog) struct catalog *c = NULL;
 	int r = 0;
 
-	if (!strcmp(action, "prune") && !a->older && !a->max_bytes && !a->sent)
+	if (!strcmp(action, "prune") && a->older == NOT_GIVEN && a->max_bytes == NOT_GIVEN &&
+	    !a->sent)
 		return err_set(err, EINVAL, "prune needs --older, --max-bytes or --sent");
 	if (!strcmp(action, "reindex"))
 		r = reindex(err);
@@ -421,7 +472,7 @@ int cmd_sessions(int argc, char **argv)
 	} actions[] = { { "list", false },  { "search", true },	 { "show", true },
 			{ "log", false },   { "hold", true },	 { "release", true },
 			{ "prune", false }, { "reindex", false } };
-	struct sessions_args a = { 0 };
+	struct sessions_args a = { .older = NOT_GIVEN, .max_bytes = NOT_GIVEN };
 	struct err err = { 0 };
 	const char *action = "list";
 	size_t i = 0;
@@ -446,7 +497,7 @@ int cmd_sessions(int argc, char **argv)
 	if (err.code)
 		return cli_bad_usage("sessions", &err);
 	if (!strcmp(action, "log"))
-		r = print_log(a.json, &err);
+		r = print_log(&a, &err);
 	else if (!strcmp(action, "hold") || !strcmp(action, "release"))
 		r = keep(action, &a, argv[2], &err);
 	else

@@ -21,11 +21,14 @@ int session_holds_read(struct session_holds **ret, struct err *err);
 bool session_is_held(const struct session_holds *h, const char *id);
 void session_holds_free(struct session_holds *h);
 
+#define PRUNE_NOT_GIVEN UINT64_MAX
+
 struct prune_options {
-	uint64_t older_ns;  /* started longer ago than this; 0 = no matter */
-	uint64_t max_bytes; /* the oldest go until the rest is no more than this; 0 = no matter */
-	bool sent;	    /* those that every required sink took whole, at least one */
-	bool unsent;	    /* and those of which a required sink has not taken all */
+	uint64_t older_ns; /* ended longer ago than this; PRUNE_NOT_GIVEN = no matter */
+	uint64_t
+		max_bytes; /* the oldest go until the rest is no more than this; PRUNE_NOT_GIVEN = no matter */
+	bool sent;   /* those that every required sink took whole, at least one */
+	bool unsent; /* and those of which a required sink has not taken all */
 	bool dry_run;
 };
 

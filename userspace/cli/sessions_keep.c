@@ -16,6 +16,7 @@
 #include "userspace/cli/sessions.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/trail.h"
+#include "userspace/store/files.h"
 #include "userspace/store/hostlog.h"
 
 #define HOLDS_MAX 100000
@@ -111,32 +112,6 @@ struct prune {
 	struct err *err;
 };
 
-/* What a bundle consists of, and nothing else: a directory with more in it stays, and says why. */
-static int remove_bundle(int sessions_fd, const char *id, struct err *err)
-{
-	auto_close int fd =
-		openat(sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	static const char *const names[] = { "checkpoints.log", "manifest.json" };
-	char name[32];
-
-	if (fd < 0)
-		return errno == ENOENT
-			       ? 0
-			       : err_set(err, errno, "session %s: %m", id); /* another prune's */
-	/* From the end: what a crash leaves is a record that was cut, not one that begins later. */
-	for (unsigned n = 9999; n; n--) {
-		snprintf(name, sizeof(name), "events.%04u.seg", n);
-		if (unlinkat(fd, name, 0) < 0 && errno != ENOENT)
-			return err_set(err, errno, "session %s: %s: %m", id, name);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (unlinkat(fd, names[i], 0) < 0 && errno != ENOENT)
-			return err_set(err, errno, "session %s: %s: %m", id, names[i]);
-	if (unlinkat(sessions_fd, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return err_set(err, errno, "session %s: %m", id);
-	return 0;
-}
-
 static int tell_prune(const struct catalog_row *row, const char *why, struct err *err)
 {
 	auto_buf struct buf data = { 0 };
@@ -196,7 +171,7 @@ static int remove_session(struct prune *p, const struct catalog_row *row, const 
 	int r = tell_prune(row, why, p->err);
 
 	if (r == 0)
-		r = remove_bundle(p->sessions_fd, row->id, p->err);
+		r = store_remove(p->sessions_fd, row->id, p->err);
 	if (r < 0 || p->cursors_fd < 0)
 		return r;
 	r = cursor_forget(p->cursors_fd, row->id);
@@ -208,8 +183,8 @@ static int prune_row(void *arg, const struct catalog_row *row)
 {
 	struct prune *p = arg;
 	uint64_t last = MAX(row->ended_ns, row->started_ns);
-	bool old = p->opt->older_ns && p->now - MIN(last, p->now) > p->opt->older_ns;
-	bool over = p->opt->max_bytes && p->kept_bytes + row->bytes > p->opt->max_bytes;
+	bool old = p->now - MIN(last, p->now) > p->opt->older_ns;
+	bool over = row->bytes > p->opt->max_bytes - MIN(p->kept_bytes, p->opt->max_bytes);
 	const char *why = old ? "age" : over ? "bytes" : "sent";
 	char sink[CURSOR_SINK_MAX];
 	enum sent sent = how_sent(p, row, sink);
@@ -239,7 +214,7 @@ static bool is_there(void *arg, const char *session)
 /* What is left of sessions that were deleted some other way, or lay elsewhere. */
 static int sweep_cursors(struct prune *p)
 {
-	uint64_t age = p->opt->older_ns ? p->opt->older_ns : PRUNE_CURSORS_NS;
+	uint64_t age = p->opt->older_ns != PRUNE_NOT_GIVEN ? p->opt->older_ns : PRUNE_CURSORS_NS;
 	int r;
 
 	if (p->cursors_fd < 0 || p->opt->dry_run)

@@ -16,6 +16,17 @@ struct faults {
 	bool print;
 };
 
+static const struct {
+	const char *name, *text;
+} fault_words[] = {
+	[TRAIL_MISSING] = { "missing", "its record is gone, and nothing says that it was pruned" },
+	[TRAIL_OTHER] = { "other",
+			  "its record is not the one that was sealed: another, or an older state" },
+	[TRAIL_UNLOGGED] = { "unlogged",
+			     "its record is here, but the log does not tell of it: put there, or "
+			     "made where no log could be written" },
+};
+
 static void fault(void *arg, enum trail_fault f, const char *session)
 {
 	struct faults *all = arg;
@@ -24,14 +35,10 @@ static void fault(void *arg, enum trail_fault f, const char *session)
 	json_key(&all->j, "session");
 	json_strz(&all->j, session);
 	json_key(&all->j, "fault");
-	json_strz(&all->j, f == TRAIL_MISSING ? "missing" : "other");
+	json_strz(&all->j, fault_words[f].name);
 	json_object_end(&all->j);
 	if (all->print)
-		printf("  %s  %s\n", session,
-		       f == TRAIL_MISSING
-			       ? "its record is gone, and nothing says that it was pruned"
-			       : "its record is not the one that was sealed: another, or an "
-				 "older state");
+		printf("  %s  %s\n", session, fault_words[f].text);
 }
 
 static void print_json(const struct trail_check *c, int code, struct str faults)
@@ -43,7 +50,7 @@ static void print_json(const struct trail_check *c, int code, struct str faults)
 		     { "sessions", c->sessions },   { "present", c->present },
 		     { "unended", c->unended },	    { "pruned", c->pruned },
 		     { "elsewhere", c->elsewhere }, { "missing", c->missing },
-		     { "other", c->other } };
+		     { "other", c->other },	    { "unlogged", c->unlogged } };
 	auto_buf struct buf out = { 0 };
 	struct json j;
 
@@ -79,17 +86,17 @@ int verify_host_log(const struct verify_options *opt, bool json, bool quiet)
 	if (trail_verify(opt, fault, &all, &c, &err) < 0)
 		return cli_fail(&err);
 	json_array_end(&all.j);
-	code = !c.log.good || c.missing || c.other;
+	code = !c.log.good || c.missing || c.other || c.unlogged;
 	if (json) {
 		print_json(&c, code, (struct str){ list.p, list.n });
 	} else if (!quiet) {
 		printf("host log  %s\n", c.log.text);
 		printf("sessions  %llu: %llu as they were sealed, %llu without an end, %llu pruned, %llu elsewhere, %llu missing, "
-		       "%llu not as they were\n",
+		       "%llu not as they were, %llu not in the log\n",
 		       (unsigned long long)c.sessions, (unsigned long long)c.present,
 		       (unsigned long long)c.unended, (unsigned long long)c.pruned,
 		       (unsigned long long)c.elsewhere, (unsigned long long)c.missing,
-		       (unsigned long long)c.other);
+		       (unsigned long long)c.other, (unsigned long long)c.unlogged);
 		printf("head      %s\n", c.log.head);
 	}
 	return cli_finish_output(code);
