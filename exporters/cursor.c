@@ -289,7 +289,7 @@ int dead_letter_append(int dirfd, const char *session, const char *sink, uint64_
 {
 	char name[NAME_MAX + 1];
 	auto_close int fd = -1;
-	auto_buf struct buf line;
+	auto_buf struct buf line = { 0 };
 	struct stat st;
 	int r;
 

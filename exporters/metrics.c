@@ -59,7 +59,7 @@ static void render_page(void *arg, struct buf *out)
 		{ "warder_sink_rewinds_total", "counter", "Times a sink started over." },
 	};
 	struct exposition *e = arg;
-	auto_buf struct buf rows;
+	auto_buf struct buf rows = { 0 };
 
 	metrics_render(&e->metrics, out);
 	metrics_render_process(out);

@@ -211,7 +211,7 @@ static void reply(struct connection *c, const char *status, struct str body)
 static void answer(struct connection *c, metrics_page_fn page, void *arg)
 {
 	struct str request = { c->request, c->request_n };
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 
 	buf_init(&text, 0);
 	if (!str_starts(request, STR("GET "))) {

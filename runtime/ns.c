@@ -101,7 +101,7 @@ static int config_build(const struct sandbox_plan *p, struct buf *b, struct err 
 static int config_memfd(const struct sandbox_plan *p, int *ret_fd, struct err *err)
 {
 	auto_close int fd = memfd_create("warder-config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	auto_buf struct buf b;
+	auto_buf struct buf b = { 0 };
 	int r;
 
 	buf_init(&b, INIT_CONFIG_MAX);

@@ -147,7 +147,7 @@ int plan_hash(struct sandbox_plan *p)
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
 	unsigned n = 0;
-	auto_buf struct buf out;
+	auto_buf struct buf out = { 0 };
 	int r;
 
 	buf_init(&out, PLAN_JSON_MAX);
@@ -258,7 +258,7 @@ static void plan_text(const struct sandbox_plan *p, FILE *out)
 
 int sandbox_plan_print(const struct sandbox_plan *p, bool json, FILE *out)
 {
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 	int r;
 
 	buf_init(&text, PLAN_JSON_MAX);

@@ -202,7 +202,7 @@ static int verify(const char *path)
 	uint8_t key[1][KEY_LEN];
 	struct verify_options opt = { .keys = (const uint8_t(*)[KEY_LEN])key };
 	struct verify_report rep = { 0 };
-	auto_buf struct buf out;
+	auto_buf struct buf out = { 0 };
 	struct err err = { 0 };
 	struct json j;
 	int r;

@@ -125,7 +125,7 @@ static void print_sample(const struct kind_def *kind, int variant, struct buf *o
 
 static int samples(void)
 {
-	auto_buf struct buf out;
+	auto_buf struct buf out = { 0 };
 
 	buf_init(&out, 0);
 	for (size_t i = 0; i < event_kinds_n; i++)

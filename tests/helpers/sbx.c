@@ -198,7 +198,7 @@ static void report(int fd, const struct sandbox_plan *p, const char *reason, int
 {
 	const char *const *degraded;
 	size_t n = p ? sandbox_plan_degraded(p, &degraded) : 0;
-	auto_buf struct buf out;
+	auto_buf struct buf out = { 0 };
 	struct json j;
 
 	buf_init(&out, 0);

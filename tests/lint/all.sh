@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 failed=0
-for check in format layers tree shell web; do
+for check in format init layers tree shell web; do
 	out=$("./$check.sh" 2>&1)
 	case $? in
 	0) echo "ok      $check" ;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layer check holds for the tree, and sees what it is there to see."""
+"""The checks of layers and of what is freed by itself hold for the tree, and see what they are there to see."""
 
 import os
 import subprocess
@@ -9,9 +9,31 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def layers(*args):
-    p = subprocess.run([os.path.join(HERE, "layers.sh"), *args], capture_output=True, text=True)
+def check(script, *args):
+    p = subprocess.run([os.path.join(HERE, script), *args], capture_output=True, text=True)
     return p.returncode, p.stdout + p.stderr
+
+
+def layers(*args):
+    return check("layers.sh", *args)
+
+
+class Init(unittest.TestCase):
+    LINES = (("auto_buf struct buf a;", True), ("auto_buf struct buf a = { 0 }, b;", True),
+             ("AUTO(reader) struct reader *r;", True), ("auto_buf struct buf a = { 0 }, b = { 0 };", False),
+             ("auto_close int fd = open(path, 1), b = -1;", False), ("auto_free char *s = f(g(1, 2), 3);", False))
+
+    def test_the_tree_keeps_it(self):
+        self.assertEqual(check("init.sh"), (0, ""))
+
+    def test_lines(self):
+        for line, bad in self.LINES:
+            with tempfile.TemporaryDirectory() as top:
+                os.mkdir(os.path.join(top, "rules"))
+                with open(os.path.join(top, "rules", "a.c"), "w") as f:
+                    f.write("void f(void)\n{\n\t%s\n}\n" % line)
+                code, said = check("init.sh", top)
+                self.assertEqual((code != 0, said.startswith("rules/a.c:3: ")), (bad, bad), line)
 
 
 class Layers(unittest.TestCase):

@@ -273,7 +273,7 @@ int evidence_collect(struct proof ret[PROOF_COUNT], int bundle_fd, const char *i
 		     const struct verify_options *keys, struct verify_report *rep, struct err *err)
 {
 	struct logged logged = { .id = id, .head = rep->head };
-	auto_buf struct buf manifest;
+	auto_buf struct buf manifest = { 0 };
 	struct str sum = { 0 };
 	int r = store_verify_signed(bundle_fd, keys, rep, NULL, NULL, err);
 

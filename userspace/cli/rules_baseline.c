@@ -49,7 +49,7 @@ static int put(const struct baseline *b, char *const *sessions, size_t n, struct
 int rules_baseline(char *const *sessions, size_t n, const char *output)
 {
 	AUTO(baseline) struct baseline *b = NULL;
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 	struct err err = { 0 };
 	int r = baseline_new(&b);
 

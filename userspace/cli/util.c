@@ -99,7 +99,7 @@ int cli_compile_rules(struct ruleset **ret, struct str texts, unsigned actions)
 int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files)
 {
 	const struct rule_files rf = { .builtin = default_packs, .path = files->v, .n = files->n };
-	auto_buf struct buf texts;
+	auto_buf struct buf texts = { 0 };
 	struct err err = { 0 };
 	int r;
 

@@ -188,7 +188,7 @@ static void count_errors(void *arg, const struct rule_diag *d)
 
 static int load(struct reloader *r, struct reloader_result *ret, unsigned *errors)
 {
-	auto_buf struct buf texts;
+	auto_buf struct buf texts = { 0 };
 	bool same;
 	int n;
 

@@ -55,7 +55,7 @@ int trail_add_start(const char *session, const char *path, struct err *err)
 int trail_add_session(int bundle_fd, const char *session, const char *path, const char *reason,
 		      struct err *err)
 {
-	auto_buf struct buf text, data = { 0 };
+	auto_buf struct buf text = { 0 }, data = { 0 };
 	struct manifest_info m;
 	struct json j;
 

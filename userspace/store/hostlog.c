@@ -135,7 +135,7 @@ static void write_body(struct buf *out, const struct hostlog_entry *e, const str
 static int append_one(int fd, struct log_end *at, const struct hostlog_entry *e, int keys_dirfd,
 		      struct err *err)
 {
-	auto_buf struct buf line;
+	auto_buf struct buf line = { 0 };
 	struct key_signature sig;
 	char hex[2 * STORE_HASH_LEN + 1];
 	int r;

@@ -209,7 +209,7 @@ int journal_write_open_manifest(struct journal *j)
 		.created_ns = j->created_ns,
 		.host_key = j->signer ? signer_host_key(j->signer) : NULL,
 	};
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 	auto_close int fd = -1;
 	int r;
 

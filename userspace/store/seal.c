@@ -22,7 +22,7 @@ static int seal_manifest(struct journal *j, const struct journal_seal *seal, str
 		.host_key = j->signer ? signer_host_key(j->signer) : NULL,
 	};
 	struct manifest_segment *last = &j->segments[j->n_segments - 1];
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 	int r;
 
 	buf_init(&text, MANIFEST_MAX);

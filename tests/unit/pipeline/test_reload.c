@@ -58,7 +58,7 @@ static void directories_are_read_in_order_of_names(void **state)
 	const struct rule_files files = { .path = path, .n = 1 };
 	struct ruleset *rs = NULL;
 	struct err err = { 0 };
-	auto_buf struct buf texts;
+	auto_buf struct buf texts = { 0 };
 
 	(void)state;
 	buf_init(&texts, RULE_TEXTS_MAX);
@@ -78,7 +78,7 @@ static void what_is_no_block_of_texts_is_refused(void **state)
 {
 	const char *path[] = { put("a.yaml", RULE("r")) };
 	const struct rule_files files = { .path = path, .n = 1 };
-	auto_buf struct buf texts;
+	auto_buf struct buf texts = { 0 };
 	struct err err = { 0 };
 	unsigned whole = 0;
 
@@ -102,7 +102,7 @@ static void missing_files_are_named(void **state)
 {
 	const char *path[] = { "/nowhere/rules.yaml" };
 	const struct rule_files files = { .path = path, .n = 1 };
-	auto_buf struct buf texts;
+	auto_buf struct buf texts = { 0 };
 	struct err err = { 0 };
 
 	(void)state;

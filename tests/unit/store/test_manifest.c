@@ -27,7 +27,7 @@ static void test_written_and_read_back(void **state)
 			      .host_key = root,
 			      .summary = STR(" {\"a\":[{\"b\":\"}\\\"]\"}]} ") };
 	struct manifest_info got;
-	auto_buf struct buf out;
+	auto_buf struct buf out = { 0 };
 
 	(void)state;
 	buf_init(&out, 0);
@@ -97,7 +97,7 @@ static void test_summary_must_be_an_object(void **state)
 {
 	struct manifest m = { .session = "x", .tool = "t", .sealed = true };
 	static const char *const bad[] = { "1", "[]", "{", "{}}", "{},", "\"{}\"", "{\"a\":\"}" };
-	auto_buf struct buf out;
+	auto_buf struct buf out = { 0 };
 
 	(void)state;
 	buf_init(&out, 0);
