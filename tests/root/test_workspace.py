@@ -5,6 +5,7 @@ import hashlib
 import os
 import stat
 import subprocess
+import sys
 import unittest
 
 from warder import *
@@ -124,6 +125,19 @@ for i in range(30000):
         self.assertEqual(w["skipped"], 30000 - len(s.kinds("workspace.change")))
         self.assertIn("changes", w["why"])
 
+    @staticmethod
+    def write(path, data):
+        with open(path, "wb") as f:
+            f.write(data)
+
+    def both(self, s, code):
+        """What both verifiers say."""
+        here = os.path.join(SRC, "tests", "store", "verify.py")
+        self.assertCode(cmd(sys.executable, here, s.dir), code)
+        done = s.verify()
+        self.assertCode(done, code)
+        return done.out
+
     def test_texts(self):
         ws = self.shared()
         with open(os.path.join(ws, "t"), "w") as f:
@@ -144,6 +158,23 @@ for i in range(30000):
         self.assertEqual(kept(c["/workspace/n"]["text"]), b"new\n")
         self.assertNotIn("text", c["/workspace/binary"])
         self.assertEqual(stat.S_IMODE(os.stat(blobs).st_mode), 0o700)
+        self.both(s, 0)
+        with open(os.path.join(blobs, "0" * 64), "w"):
+            pass  # nobody names it
+        self.both(s, 0)
+        path = os.path.join(blobs, c["/workspace/n"]["text"])
+        for hurt in (lambda: os.rename(path, path + "x"), lambda: os.symlink(path + "x", path),
+                     lambda: os.mkdir(path), lambda: os.mkfifo(path), lambda: self.write(path, b"new\n\n"),
+                     lambda: self.write(path, b"x" * 70000), lambda: self.write(path, b"")):
+            hurt()
+            self.assertIn(b"altered: blobs/" + c["/workspace/n"]["text"].encode(), self.both(s, 1))
+            if os.path.lexists(path):
+                (os.rmdir if os.path.isdir(path) else os.unlink)(path)
+        os.rename(path + "x", path)
+        self.both(s, 0)
+        os.rename(blobs, blobs + ".away")
+        os.symlink(blobs + ".away", blobs)
+        self.both(s, 1)
         s = self.session("sh", "-c", "echo x > t", options=("--workspace", ws))
         self.assertNotIn("text", self.changes(s)["/workspace/t"])
         self.assertFalse(os.path.exists(os.path.join(s.dir, "blobs")))

@@ -23,6 +23,7 @@ import sys
 OK, ALTERED, OPEN, GAPS, NO_BUNDLE = 0, 1, 2, 3, -1
 SEGMENT_LEN, FRAME_LEN, SEAL_LEN = 192, 128, 160
 RECORD_MAX, FRAME_RAW_MAX, MANIFEST_MAX = 1 << 20, 256 << 10, 4 << 20
+BLOB_MAX = 64 * 1024
 SESSION = re.compile(rb"\A[0-9A-Za-z._-]{1,63}\Z")
 
 
@@ -415,6 +416,7 @@ class Bundle:
         self.session = None
         self.seal = None
         self.tty, self.tty_last = None, 0
+        self.blobs = set()
 
     def report(self, state, text, first_bad=0, gaps=0):
         return {"state": state, "records": self.records, "frames": self.frames, "gaps": gaps,
@@ -621,8 +623,24 @@ class Bundle:
                     self.records = self.next + len(self.parse_lengths(raw)) - 1
                     self.frames += 1
                     raise Altered(str(e), seq) from None
+            if b'"kind":"workspace.change"' in record[:256]:
+                self.blobs.update(re.findall(rb'"text(?:_before)?":"([0-9a-f]{64})"', record))
             at += 4 + size
             seq += 1
+
+    def check_blobs(self):
+        """None, or the report."""
+        for name in sorted(n.decode() for n in self.blobs):
+            folder = os.path.join(self.path, "blobs")
+            try:
+                if os.path.islink(folder):
+                    raise OSError("a link")
+                text = read_regular(os.path.join(folder, name), BLOB_MAX + 1)
+            except OSError as e:
+                return self.report(ALTERED, "blobs/%s: %s" % (name, e))
+            if len(text) > BLOB_MAX or sha256(text).hex() != name:
+                return self.report(ALTERED, "blobs/%s was changed" % name)
+        return None
 
     @staticmethod
     def parse_lengths(raw):
@@ -664,7 +682,7 @@ class Bundle:
             s["records"], s["frames"], s["gaps"], s["bytes"], s["segments"])
         if not same:
             return self.report(ALTERED, "manifest and records contradict each other")
-        wrong = self.check_log_end() or self.check_tty_end(s["tty"])
+        wrong = self.check_log_end() or self.check_tty_end(s["tty"]) or self.check_blobs()
         if wrong:
             wrong["gaps"] = s["gaps"]
             return wrong

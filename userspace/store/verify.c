@@ -142,6 +142,8 @@ static int check_seal(struct verify *v, uint64_t off)
 	r = verify_log_end(v);
 	if (r == WALK_ON)
 		r = verify_tty_end(v);
+	if (r == WALK_ON)
+		r = verify_blobs_end(v);
 	if (r != WALK_ON)
 		return r;
 	if (s->gaps)
@@ -243,6 +245,8 @@ static int walk_frames(struct verify *v, bool last)
 			return altered_at(v, off, why);
 		if (f.h.type == FRAME_DATA) {
 			r = verify_tty_records(v, v->raw, f.h.raw_len, f.h.first_seq);
+			if (r == WALK_ON)
+				r = verify_blobs_records(v, v->raw, f.h.raw_len);
 			if (r != WALK_ON)
 				return r;
 		}
@@ -410,6 +414,7 @@ int store_verify_signed(int dirfd, const struct verify_options *opt, struct veri
 	segment_file_close(&v.file);
 	checkpoint_file_close(&v.log);
 	terminal_walk_done(&v.tty);
+	verify_blobs_done(&v.blobs);
 	unpacker_done(&v.unpacker);
 	chain_free(v.chain);
 	buf_done(&v.manifest_text);

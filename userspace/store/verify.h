@@ -15,6 +15,12 @@ enum walk {
 	WALK_STOP = 1, /* a finding is in the report; the rest is not looked at */
 };
 
+/* Names of texts, each as often as it was named. */
+struct verify_blobs {
+	uint8_t (*v)[STORE_HASH_LEN];
+	size_t n, cap;
+};
+
 struct verify {
 	int dirfd;
 	struct verify_report *report;
@@ -35,6 +41,7 @@ struct verify {
 	struct seal seal;
 
 	struct terminal_walk tty;
+	struct verify_blobs blobs;
 
 	const struct verify_options *opt;
 	struct checkpoint_file log; /* fd -1: the bundle is not signed */
@@ -66,10 +73,18 @@ void verify_log_foreign(struct verify *v);
 
 /* The records of a frame that is good, for what they say of the terminal. enum walk, or -errno. */
 int verify_tty_records(struct verify *v, const uint8_t *raw, size_t n, uint64_t first_seq);
+/* 64 hex digits, lower case, and past them. */
+bool verify_scan_hash(struct str *s, uint8_t ret[STORE_HASH_LEN]);
 /* All events were read, and the seal if there is one. */
 int verify_tty_end(struct verify *v);
 /* How much there is, behind the sentence of a good bundle. */
 void verify_tty_tell(struct verify *v);
+
+/* The records of a frame that is good, for the texts they name. -ENOMEM, -E2BIG. */
+int verify_blobs_records(struct verify *v, const uint8_t *raw, size_t n);
+/* A sealed bundle was read: are they there, and what they were? enum walk. */
+int verify_blobs_end(struct verify *v);
+void verify_blobs_done(struct verify_blobs *b);
 
 /* The session is known: where its witness begins. */
 void verify_witness_start(struct verify *v);

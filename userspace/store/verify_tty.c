@@ -39,7 +39,7 @@ static bool scan_u64(struct str *s, uint64_t *ret)
 	return true;
 }
 
-static bool scan_hash(struct str *s, uint8_t ret[STORE_HASH_LEN])
+bool verify_scan_hash(struct str *s, uint8_t ret[STORE_HASH_LEN])
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -71,7 +71,7 @@ static bool read_mark(struct str rec, struct mark *ret)
 	s = (struct str){ at, rec.n - (size_t)(at - rec.p) };
 	return scan(&s, begin) && scan_u64(&s, &ret->first) && scan(&s, ",\"last\":") &&
 	       scan_u64(&s, &ret->last) && scan(&s, ",\"bytes\":") && scan_u64(&s, &bytes) &&
-	       scan(&s, ",\"head\":\"") && scan_hash(&s, ret->head) && scan(&s, "\"}");
+	       scan(&s, ",\"head\":\"") && verify_scan_hash(&s, ret->head) && scan(&s, "\"}");
 }
 
 static int bad_file(struct verify *v, uint64_t seq, const char *why)
