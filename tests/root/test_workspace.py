@@ -195,6 +195,12 @@ for i in range(30000):
         self.assertNotIn(b"/workspace/a ", done.out)
 
     def test_off(self):
+        proc, finish = self.start_session("sh", "-c", "echo ready; read x", stdin=subprocess.PIPE,
+                                          options=("--no-workspace-diff",))
+        self.assertEqual(proc.stdout.readline(), b"ready\n")
+        done = self.warder("diff", "--workspace", self.path("s1/session"))
+        self.assertOneLine(done, "started with --no-workspace-diff")
+        finish(b"\n")
         s = self.session("sh", "-c", "echo hi > a", options=("--no-workspace-diff",))
         self.assertEqual(s.kinds("workspace.scan", "workspace.change"), [])
         done = self.warder("diff", "--workspace", s.dir)

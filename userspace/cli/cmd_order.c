@@ -134,12 +134,11 @@ int order_reload(const char *session)
 	return ask(&v, session, false, &err) < 0 ? cli_fail(&err) : cli_finish_output(0);
 }
 
-int order_workspace(const char *session)
+int order_workspace(const char *session, struct err *err)
 {
 	static const struct verb v = { "workspace", "", "", false };
-	struct err err = { 0 };
 
-	return ask(&v, session, true, &err);
+	return ask(&v, session, true, err);
 }
 
 #define ORDER(word, argument, question, purpose)                                               \

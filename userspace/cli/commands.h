@@ -29,7 +29,8 @@ int cmd_version(int argc, char **argv);
 
 /* `warder rules reload SESSION`: its exit code. */
 int order_reload(const char *session);
-/* Have a running session compare its workspace; 0: it will. */
-int order_workspace(const char *session);
+struct err;
+/* Have a running session compare its workspace. 0: it will; -ENOENT, -ESRCH: it does not run. */
+int order_workspace(const char *session, struct err *err);
 
 #endif

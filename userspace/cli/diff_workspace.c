@@ -136,27 +136,30 @@ static int wait_scan(struct journal_reader *reader, struct found *f, struct err 
 
 	while (r == 0 && f->scans == scans && !ended) {
 		if (clock_ns(CLOCK_MONOTONIC) > end)
-			return err_set(
-				err, ETIMEDOUT,
-				"no comparison came within %llu s: was the session started with "
-				"--no-workspace-diff?",
-				(unsigned long long)(WAIT_NS / NSEC_PER_SEC));
+			return err_set(err, ETIMEDOUT, "no comparison came within %llu s",
+				       (unsigned long long)(WAIT_NS / NSEC_PER_SEC));
 		usleep(LOOK_US);
 		r = read_on(reader, f, &ended, &seq, err);
 	}
 	return r;
 }
 
-/* Its own name, by which it is known while it runs, also when it was found by directory. */
-static bool ask(int fd)
+/* By its own name, by which it is known while it runs, also when it was found by directory. 1: it was asked; 0: it does
+ * not run, what the record has must do. */
+static int ask(int fd, struct err *err)
 {
 	auto_buf struct buf text = { 0 };
 	struct manifest_info m;
+	int r;
 
 	buf_init(&text, MANIFEST_MAX);
-	return manifest_load(fd, &text) >= 0 &&
-	       manifest_parse((struct str){ text.p, text.n }, &m) >= 0 &&
-	       order_workspace(m.session) == 0;
+	if (manifest_load(fd, &text) < 0 || manifest_parse((struct str){ text.p, text.n }, &m) < 0)
+		return 0;
+	r = order_workspace(m.session, err);
+	if (r != -ENOENT && r != -ESRCH)
+		return r < 0 ? r : 1;
+	*err = (struct err){ 0 };
+	return 0;
 }
 
 static int find(struct found *f, const char *word, struct err *err)
@@ -172,7 +175,9 @@ static int find(struct found *f, const char *word, struct err *err)
 		r = journal_reader_open(&reader, fd, err);
 	if (r == 0)
 		r = read_on(reader, f, &ended, &seq, err);
-	if (r == 0 && !ended && ask(fd))
+	if (r == 0 && !ended)
+		r = ask(fd, err);
+	if (r > 0)
 		r = wait_scan(reader, f, err);
 	if (r == 0 && ended)
 		r = bundle_check_end(fd, seq, err);

@@ -92,7 +92,7 @@ struct engine {
 	struct store_guard store;
 	struct control control;
 	bool finished;
-	int egress_fd; /* -1: it has ended */
+	int egress_fd;	  /* -1: it has ended */
 	bool egress_over; /* as it should */
 	struct workspace_texts workspace;
 	struct reload_job reload;
@@ -396,7 +396,8 @@ static void read_egress(struct engine *e, bool all)
 		} else if (n <= 0) {
 			close(take_fd(e->egress_fd));
 			if (!e->egress_over) {
-				log_warn("the network helper ended: the sandbox has no network any more");
+				log_warn(
+					"the network helper ended: the sandbox has no network any more");
 				say_degraded(e, "the network helper ended: no network any more");
 			}
 		}
@@ -461,6 +462,13 @@ static void carry_out(void *arg, const char *word, const char *argument, const c
 		ret->result = send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
 		snprintf(ret->text, sizeof(ret->text),
 			 "rule files are read again; an audit.rules event tells how it went");
+		return;
+	}
+	if (!strcmp(word, "workspace") && e->opt->no_workspace) {
+		ret->result = -EOPNOTSUPP;
+		snprintf(
+			ret->text, sizeof(ret->text),
+			"it was started with --no-workspace-diff: there is nothing to compare with");
 		return;
 	}
 	if (!strcmp(word, "workspace")) {
@@ -876,7 +884,9 @@ static void loop(struct engine *e)
 
 static void engine_main(int fd, const struct engine_options *opt)
 {
-	struct engine e = { .opt = opt, .fd = fd, .egress_fd = opt->egress_fd, .store.policy = opt->when_full };
+	struct engine e = {
+		.opt = opt, .fd = fd, .egress_fd = opt->egress_fd, .store.policy = opt->when_full
+	};
 	struct engine_msg msg = { .type = ENGINE_READY };
 	struct err err = { 0 };
 	sigset_t all;
@@ -1062,8 +1072,8 @@ int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engin
 	} while ((n < 0 && errno == EINTR) ||
 		 (n == (ssize_t)sizeof(msg) &&
 		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RELOAD ||
-		   msg.type == ENGINE_WORKSPACE ||
-		   msg.type == ENGINE_RULES_DONE || msg.type == ENGINE_STOPPED)));
+		   msg.type == ENGINE_WORKSPACE || msg.type == ENGINE_RULES_DONE ||
+		   msg.type == ENGINE_STOPPED)));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)

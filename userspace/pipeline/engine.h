@@ -22,12 +22,13 @@ struct engine_options {
 	int cursor_dirfd; /* -1 = cursors are not kept */
 	int keys_dirfd; /* of the host key that signs the record, for the root part only; -1 = none */
 	uint8_t host_key[KEY_LEN];
-	int status_dirfd; /* run_status.h; -1 = none */
-	int control_fd;	  /* listening (control.h); -1 = none */
-	int egress_fd;	  /* struct egress_event each (runtime/egress/event.h); -1 = none */
-	int output_fd;	  /* where output comes to be recorded (recorder.h); -1 = it is not */
+	int status_dirfd;      /* run_status.h; -1 = none */
+	int control_fd;	       /* listening (control.h); -1 = none */
+	int egress_fd;	       /* struct egress_event each (runtime/egress/event.h); -1 = none */
+	int output_fd;	       /* where output comes to be recorded (recorder.h); -1 = it is not */
 	uint64_t output_limit; /* as in recorder_options */
-	uid_t owner;	  /* besides root, who may use it */
+	bool no_workspace;     /* root does not compare the workspace */
+	uid_t owner;	       /* besides root, who may use it */
 	struct exporter_config *sinks;
 	size_t sinks_n;
 	const struct exporter_config *witness; /* of the signed record's checkpoints; NULL = none */
@@ -55,7 +56,7 @@ enum engine_msg_type {
 	ENGINE_RULES_DONE, /* to root: text says how that went; ok or not */
 	ENGINE_RELOAD,	   /* to root: an operator wants the rule files read again */
 	ENGINE_STOPPED,	   /* to root: text says why the sandbox stands still; empty: it goes on */
-	ENGINE_WORKSPACE, /* to root: an operator wants the workspace compared; to engine, with a
+	ENGINE_WORKSPACE,  /* to root: an operator wants the workspace compared; to engine, with a
 			     * descriptor: what was found */
 };
 

@@ -386,6 +386,7 @@ static int start_engine(struct run *run, struct err *err)
 		.egress_fd = run->egress_fds[0],
 		.output_fd = -1,
 		.output_limit = run->opt->output_limit,
+		.no_workspace = run->opt->workspace == RUN_WORKSPACE_IGNORED,
 		.owner = getuid(),
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
