@@ -8,6 +8,7 @@
 #include "exporters/classes.h"
 #include "exporters/http.h"
 #include "exporters/scan.h"
+#include "userspace/base/auto.h"
 #include "userspace/base/json.h"
 
 static int set_up(struct http_sink *s, const struct exporter_config *cfg, struct err *err)
@@ -92,6 +93,21 @@ static uint64_t item_status(struct str item, struct str *ret_error)
 	return status;
 }
 
+/* Refused for good? Not where the operator can mend it: rights, an index that is not there, closed or misnamed. */
+static bool is_refused(uint64_t status, struct str error)
+{
+	static const char *const index[] = {
+		"index_not_found_exception",
+		"index_closed_exception",
+		"invalid_index_name_exception",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(index); i++)
+		if (error.n && memmem(error.p, error.n, index[i], strlen(index[i])))
+			return false;
+	return status / 100 == 4 && status != 429 && status != 401 && status != 403;
+}
+
 static enum http_verdict judge_items(struct http_sink *s, struct str items, char *why)
 {
 	size_t at = 0, n = http_request_size(s), retry = 0, seen = 0;
@@ -102,13 +118,13 @@ static enum http_verdict judge_items(struct http_sink *s, struct str items, char
 		uint64_t status = item_status(item, &error);
 		char text[200];
 
-		while (s->items[at].done) /* was not in this request */
+		while (!http_is_open(&s->items[at])) /* was not in this request */
 			at++;
 		snprintf(text, sizeof(text), "item status %llu: %.*s", (unsigned long long)status,
 			 (int)(error.n < 150 ? error.n : 150), error.n ? error.p : "");
 		if (status / 100 == 2 || status == 409) {
 			http_item_done(s, at);
-		} else if (status / 100 == 4 && status != 429 && status != 403) {
+		} else if (is_refused(status, error)) {
 			http_item_refused(s, at, text);
 		} else {
 			retry++;

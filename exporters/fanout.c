@@ -4,6 +4,7 @@
 #include "exporters/exporter.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -126,11 +127,23 @@ static void kick(struct fanout *f)
 		return;
 }
 
+/* Many threads that allocate (librdkafka has one a broker) would each get a heap of their own, full of holes after an
+ * outage; and large buffers would join them, once glibc has seen one freed. Two heaps for all, and what is large goes
+ * back to the system: memory stays flat over days of outages (tests/export/test_soak.py). */
+static void keep_heap_small(void)
+{
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+}
+
 int fanout_new(struct fanout **ret, const struct fanout_options *opt, struct err *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct fanout *f = calloc(1, sizeof(*f));
 	pthread_condattr_t attr;
 
+	pthread_once(&once, keep_heap_small);
 	if (!f)
 		return err_set(err, ENOMEM, "out of memory");
 	f->cursor_dirfd = f->wake_fd = -1;

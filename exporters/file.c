@@ -27,9 +27,15 @@
 #define FILE_RECORD_MAX (16 * 1024 * 1024)
 /* Look again whether a slow reader made room. */
 #define FILE_SLOW_MS 5
+/* The same for a lock that somebody sits on. */
+#define FILE_LOCKED_MS 200
 /* How far back the end of the last whole line is searched for after a crash cut one. */
 #define FILE_TORN_MAX	     FILE_RECORD_MAX
 #define FILE_ROTATE_RETRY_NS (60 * NSEC_PER_SEC)
+/* How often and how far apart the lock is tried in one go; when its holder is told of. */
+#define FILE_LOCK_LOOKS	      5
+#define FILE_LOCK_LOOK_NS     200000
+#define FILE_LOCK_PATIENCE_NS NSEC_PER_SEC
 
 struct file_sink {
 	struct exporter x;
@@ -44,7 +50,8 @@ struct file_sink {
 	uint64_t acked;
 	struct rotate rotate;
 	struct rotate_seen seen;
-	uint64_t rotate_at; /* CLOCK_MONOTONIC ns: not before that, after a failure */
+	uint64_t locked_out_since; /* CLOCK_MONOTONIC ns; 0 = it has, or got, the lock */
+	uint64_t rotate_at;	   /* CLOCK_MONOTONIC ns: not before that, after a failure */
 	char rotate_text[256];
 	char text[256];
 };
@@ -85,6 +92,26 @@ static int open_file(struct file_sink *s)
 	return 0;
 }
 
+/* Whoever can open the file can hold its lock, for ever: nobody waits for it longer than a write may take
+ * anyway. -EAGAIN: later. */
+static int lock_file(struct file_sink *s)
+{
+	const struct timespec moment = { .tv_nsec = FILE_LOCK_LOOK_NS };
+
+	for (int i = 0; i < FILE_LOCK_LOOKS; i++) {
+		if (flock(s->fd, LOCK_EX | LOCK_NB) == 0) {
+			s->locked_out_since = 0;
+			return 0;
+		}
+		if (errno != EINTR && errno != EWOULDBLOCK)
+			return -errno;
+		nanosleep(&moment, NULL);
+	}
+	if (!s->locked_out_since)
+		s->locked_out_since = clock_ns(CLOCK_MONOTONIC);
+	return -EAGAIN;
+}
+
 /* Somebody moved or removed the file (log rotation): go on in a new one. Where we may not make one, the
  * moved file serves, but a removed one would swallow what is written. */
 static int follow_move(struct file_sink *s)
@@ -114,9 +141,9 @@ static int rotate(struct file_sink *s)
 
 	if (!s->owned || s->mid_line || now < s->rotate_at)
 		return 0;
-	while (flock(s->fd, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return -errno;
+	r = lock_file(s);
+	if (r < 0)
+		return r;
 	r = rotate_is_due(&s->rotate, &s->seen, s->fd, s->buf.n, real, now);
 	if (r > 0)
 		r = rotate_now(&s->rotate, s->path, s->fd, real);
@@ -182,11 +209,11 @@ static int write_whole(struct file_sink *s)
 {
 	size_t done = 0;
 	off_t start = 0;
-	int r = 0;
+	int r;
 
-	while (flock(s->fd, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return -errno;
+	r = lock_file(s);
+	if (r < 0)
+		return r;
 	if (!s->mid_line)
 		r = cut_torn_line(s, &start);
 	while (r == 0 && done < s->buf.n) {
@@ -194,6 +221,8 @@ static int write_whole(struct file_sink *s)
 
 		if (w < 0 && errno != EINTR)
 			r = -errno;
+		else if (w == 0)
+			r = -EIO; /* never seen; not for ever, either */
 		else if (w > 0)
 			done += (size_t)w;
 	}
@@ -227,6 +256,8 @@ static int write_some(struct file_sink *s)
 		w = write(s->fd, s->buf.p + done, n);
 		if (w < 0 && errno != EINTR)
 			r = -errno;
+		else if (w == 0)
+			r = -EIO; /* never seen; not for ever, either */
 		else if (w > 0)
 			done += (size_t)w;
 	}
@@ -236,22 +267,38 @@ static int write_some(struct file_sink *s)
 	return r;
 }
 
+/* A slow reader, another writer: no error until it lasts. */
+static int come_back(struct file_sink *s)
+{
+	uint64_t out_ns = s->locked_out_since ? clock_ns(CLOCK_MONOTONIC) - s->locked_out_since : 0;
+
+	s->x.poll_in_ms = FILE_SLOW_MS;
+	if (out_ns < FILE_LOCK_PATIENCE_NS)
+		return -EAGAIN;
+	s->x.poll_in_ms = FILE_LOCKED_MS;
+	snprintf(s->text, sizeof(s->text), "'%.200s' is locked by another process (flock)",
+		 s->path);
+	return -EAGAIN;
+}
+
 /* 0 when the buffer is empty and all of it acknowledged. */
 static int flush(struct file_sink *s)
 {
 	int r;
 
+	s->x.poll_in_ms = 0;
 	r = s->fd < 0 ? open_file(s) : follow_move(s);
 	if (r == 0 && (s->rotate.size || s->rotate.age_ns))
 		r = rotate(s);
+	if (r == -EAGAIN)
+		return come_back(s);
 	if (r < 0) {
 		set_text(s, "cannot open", r);
 		return r;
 	}
 	r = s->owned ? write_whole(s) : write_some(s);
-	s->x.poll_in_ms = r == -EAGAIN ? FILE_SLOW_MS : 0;
 	if (r == -EAGAIN)
-		return r; /* slow reader: not an error */
+		return come_back(s);
 	if (r < 0) {
 		set_text(s, "cannot write", r);
 		if (r == -EPIPE && s->path) { /* the reader went: the next one gets whole lines */
@@ -356,8 +403,11 @@ static int read_rotation(struct rotate *r, const struct exporter_config *cfg, st
 	if (*age && parse_duration_ns(age, &r->age_ns) < 0)
 		return err_set(err, EINVAL,
 			       "property 'rotate-age': '%s' is no duration such as 24h", age);
-	if (*keep && parse_u64(keep, &r->keep) < 0)
-		return err_set(err, EINVAL, "property 'keep': '%s' is no number", keep);
+	if (*keep && (parse_u64(keep, &r->keep) < 0 || !r->keep))
+		return err_set(
+			err, EINVAL,
+			"property 'keep': '%s' is no number of files; without it all are kept",
+			keep);
 	return 0;
 }
 

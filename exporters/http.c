@@ -58,6 +58,8 @@ static void drop_done(struct http_sink *s)
 	s->acked = s->items[n - 1].seq;
 	bytes = n < s->items_n ? s->items[n].at : s->store.n;
 	buf_consume(&s->store, bytes);
+	if (!s->store.n)
+		buf_done(&s->store); /* sinks rest for long, and an outage made it large */
 	s->items_n -= n;
 	memmove(s->items, s->items + n, s->items_n * sizeof(*s->items));
 	for (size_t i = 0; i < s->items_n; i++)
@@ -118,16 +120,21 @@ enum export_result http_write(struct exporter *x, const struct export_record *re
 
 /* ---- requests ---- */
 
+static bool has_open(const struct http_sink *s)
+{
+	for (size_t i = 0; i < s->items_n; i++)
+		if (http_is_open(&s->items[i]))
+			return true;
+	return false;
+}
+
 static bool may_send(const struct http_sink *s)
 {
 	if (s->waiting == (1u << HTTP_BATCHES) - 1)
 		return false;
 	if (!s->waiting)
 		return s->items_n;
-	for (size_t i = 0; i < s->items_n; i++)
-		if (http_is_open(&s->items[i]))
-			return true;
-	return false;
+	return has_open(s);
 }
 
 static void pause_sink(struct http_sink *s, uint64_t at_least_ms)
@@ -208,6 +215,16 @@ static void start_request(struct http_sink *s)
 		http_set_text(s, "out of memory for a request");
 		pause_sink(s, 0);
 	}
+	buf_done(&s->body); /* it was copied */
+}
+
+/* They are tried again, like all others. */
+static void clear_suspects(struct http_sink *s)
+{
+	for (size_t i = 0; i < s->items_n && s->suspects; i++) {
+		s->suspects -= s->items[i].suspect;
+		s->items[i].suspect = false;
+	}
 }
 
 static void went_well(struct http_sink *s)
@@ -215,6 +232,8 @@ static void went_well(struct http_sink *s)
 	/* Where batches wait, one must leave room for others. */
 	s->batch_max =
 		MIN(s->batch_max * 2, (size_t)(s->ack ? HTTP_WINDOW / HTTP_BATCHES : HTTP_WINDOW));
+	s->proven = true;
+	clear_suspects(s); /* and what is refused now is a dead letter */
 	s->retry_ns = 0;
 	s->retry_at = 0;
 }
@@ -222,23 +241,42 @@ static void went_well(struct http_sink *s)
 static void taken(struct http_sink *s)
 {
 	for (size_t i = 0; i < s->sent_n; i++)
-		s->items[i].done |= !s->items[i].batch;
+		s->items[i].done |= http_is_open(&s->items[i]);
 	went_well(s);
 	s->text[0] = 0;
 }
 
+/* The page of a proxy, or a port that wants TLS, refuses everything alike, and nothing of that may become a dead
+ * letter: who has taken nothing yet and does not speak JSON must take another record first. */
+static bool suspect(struct http_sink *s, const struct http_answer *a, const char *why)
+{
+	bool speaks = a->body.n && (*a->body.p == '{' || *a->body.p == '[');
+	size_t i = nth_sent(s, 0);
+
+	if (s->proven || a->status == 413 || speaks || i >= s->sent_n)
+		return false;
+	s->items[i].suspect = true;
+	s->suspects++;
+	http_set_text(s, why);
+	if (s->suspects < HTTP_SUSPECTS_MAX && has_open(s))
+		return true;
+	clear_suspects(s);
+	pause_sink(s, a->retry_after_ms);
+	return true;
+}
+
 /* One bad record spoils its batch: halve until it is alone. */
-static void refused(struct http_sink *s, const char *why)
+static void refused(struct http_sink *s, const struct http_answer *a, const char *why)
 {
 	size_t n = http_request_size(s);
 
-	if (n <= 1) {
+	if (n > 1) {
+		s->batch_max = n / 2;
+		http_set_text(s, why);
+	} else if (!suspect(s, a, why)) {
 		http_item_refused(s, nth_sent(s, 0), why);
 		s->batch_max = 2;
-		return;
 	}
-	s->batch_max = n / 2;
-	http_set_text(s, why);
 }
 
 static enum http_verdict judge(struct http_sink *s, const struct http_answer *a, char why[256])
@@ -268,7 +306,9 @@ static enum http_verdict judge(struct http_sink *s, const struct http_answer *a,
 		return HTTP_CONFIG;
 	default:
 		if (a->status / 100 == 4)
-			return HTTP_REFUSED;
+			return s->flavour->for_operator && s->flavour->for_operator(a)
+				       ? HTTP_CONFIG
+				       : HTTP_REFUSED;
 		return a->status / 100 == 5 ? HTTP_RETRY : HTTP_CONFIG;
 	}
 }
@@ -287,10 +327,12 @@ static void finish_request(struct http_sink *s, const struct http_answer *a)
 		went_well(s);
 		break;
 	case HTTP_REFUSED:
-		refused(s, why);
+		refused(s, a, why);
 		break;
 	case HTTP_CONFIG:
 	case HTTP_RETRY:
+		if (a->too_long) /* to fewer records less is said */
+			s->batch_max = MAX(http_request_size(s) / 2, (size_t)1);
 		http_set_text(s, why);
 		pause_sink(s, a->retry_after_ms);
 		break;
@@ -400,6 +442,20 @@ int http_yes_no(const struct exporter_config *cfg, const char *key, bool *ret, s
 	return 0;
 }
 
+/* Path, query and what stands before an @ may be secrets: none of it is told. */
+static int bad_url(const char *url, struct err *err)
+{
+	const char *host = strstr(url, "://"), *end, *at;
+	int scheme = host ? (int)(host + 3 - url) : 0;
+
+	host = url + scheme;
+	end = host + strcspn(host, "/?#");
+	at = memrchr(host, '@', (size_t)(end - host));
+	host = at ? at + 1 : host;
+	return err_set(err, EINVAL, "URL '%.*s%.*s%s': expected https://HOST[:PORT][/PATH]",
+		       MIN(scheme, 16), url, (int)MIN(end - host, 100), host, *end ? "/..." : "");
+}
+
 /* The URL, with the flavour's path when it has none. */
 static int full_url(const struct http_sink *s, const char *url, char *ret, size_t size,
 		    struct err *err)
@@ -408,14 +464,16 @@ static int full_url(const struct http_sink *s, const char *url, char *ret, size_
 	int n;
 
 	if (!host || (strncmp(url, "http://", 7) && strncmp(url, "https://", 8)) || !host[3])
-		return err_set(err, EINVAL, "URL '%s': expected https://HOST[:PORT][/PATH]", url);
+		return bad_url(url, err);
 	path = strchr(host + 3, '/');
 	if (path && path[1])
 		n = snprintf(ret, size, "%s", url);
 	else
 		n = snprintf(ret, size, "%.*s%s%s", (int)(path ? path - url : (int)strlen(url)),
 			     url, s->flavour->default_path, s->index ? s->index : "");
-	return (size_t)n < size ? 0 : err_set(err, ENAMETOOLONG, "URL '%.60s...' is too long", url);
+	return (size_t)n < size
+		       ? 0
+		       : err_set(err, ENAMETOOLONG, "URL is longer than %zu bytes", size - 1);
 }
 
 static int set_up(struct http_sink *s, const struct exporter_config *cfg, struct err *err)

@@ -12,7 +12,9 @@
 #define HTTP_WINDOW_BYTES (8 << 20)
 #define HTTP_BATCH_BYTES  (1 << 20)
 /* Requests whose answer is in but whose records the other side has yet to make safe. */
-#define HTTP_BATCHES	  8
+#define HTTP_BATCHES 8
+/* Records that a side which has taken nothing yet must refuse one by one, until that is for the operator. */
+#define HTTP_SUSPECTS_MAX 8
 #define HTTP_POLL_MS	  20 /* while a request runs: for libcurl's own timers */
 #define HTTP_RETRY_MIN_NS 250000000ull
 #define HTTP_RETRY_MAX_NS 30000000000ull
@@ -39,6 +41,9 @@ struct http_flavour {
 	void (*end)(struct http_sink *s, struct buf *body); /* may be NULL */
 	/* A 2xx answer. `why` (256 bytes) is for a person when it is not HTTP_TAKEN. */
 	enum http_verdict (*judge)(struct http_sink *s, const struct http_answer *a, char *why);
+	/* A 4xx answer in the protocol's own words: does it speak of settings rather than of records? May be
+	 * NULL. */
+	bool (*for_operator)(const struct http_answer *a);
 	/* One more header for a body, or NULL. */
 	const char *(*sign)(struct http_sink *s, struct str body);
 	/* For requests of its own beside the batches; all three or none. `opened`: the options of
@@ -53,13 +58,14 @@ struct http_item {
 	uint64_t seq;
 	size_t at, n; /* in `store` */
 	bool done;
+	bool suspect;  /* refused by a side that has taken nothing yet */
 	uint8_t batch; /* that it waits in, + 1; 0 = none */
 };
 
-/* Neither done nor waiting: what requests are made of. */
+/* Neither done nor waiting nor suspect: what requests are made of. */
 static inline bool http_is_open(const struct http_item *it)
 {
-	return !it->done && !it->batch;
+	return !it->done && !it->batch && !it->suspect;
 }
 
 struct http_sink {
@@ -73,6 +79,8 @@ struct http_sink {
 	size_t items_n;
 	size_t sent_n; /* items of the request that runs, from the first; done ones are left out */
 	uint32_t waiting; /* batches that wait, a bit each */
+	bool proven;	  /* the other side took something: it is the right one */
+	size_t suspects;
 	size_t batch_max; /* records in the next request: halved by refusals, doubled by success */
 	struct buf body;
 	uint64_t acked;

@@ -89,6 +89,7 @@ struct http_client {
 	struct curl_slist *headers, *request_headers;
 	bool busy;
 	bool head_done; /* the answer's empty line came */
+	bool too_long;	/* the answer is more than HTTP_ANSWER_MAX */
 	time_t sent_at,
 		retry_at; /* of the answer's head, by the other side's clock; -1 = not said */
 	bool gzip;
@@ -98,13 +99,14 @@ struct http_client {
 	char error[CURL_ERROR_SIZE];
 };
 
+/* What is longer fails the transfer: it is no answer, and reading on would keep us busy until the time-out. */
 static size_t on_data(char *p, size_t size, size_t n, void *arg)
 {
 	struct http_client *c = arg;
-	size_t room = HTTP_ANSWER_MAX - MIN(c->answer.n, (size_t)HTTP_ANSWER_MAX);
 
-	if (buf_add(&c->answer, p, MIN(size * n, room)) < 0)
-		return 0; /* fails the transfer: tried again */
+	c->too_long = size * n > HTTP_ANSWER_MAX - c->answer.n;
+	if (c->too_long || buf_add(&c->answer, p, size * n) < 0)
+		return 0; /* tried again */
 	return size * n;
 }
 
@@ -201,6 +203,9 @@ static int set_up(struct http_client *c, const struct http_options *opt, struct 
 	lib.curl_easy_setopt(e, CURLOPT_POST, 1l);
 	lib.curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0l);
 	lib.curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1l);
+	/* Else the end of a request waits for the thread that asks a dead name server, and with it every sink of
+	 * the session. What is not known to an older library is left out. */
+	lib.curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1l);
 	lib.curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	lib.curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)opt->timeout_ms);
 	lib.curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1l);
@@ -312,8 +317,8 @@ int http_client_post(struct http_client *c, struct str body, const char *extra)
 		c->request_headers->next = c->headers;
 		headers = c->request_headers;
 	}
-	buf_reset(&c->answer);
-	c->head_done = false;
+	buf_done(&c->answer);
+	c->head_done = c->too_long = false;
 	c->sent_at = c->retry_at = -1;
 	c->error[0] = 0;
 	lib.curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, headers);
@@ -337,6 +342,11 @@ static void read_answer(struct http_client *c, CURLcode code, struct http_answer
 	long status = 0;
 
 	*ret = (struct http_answer){ .body = { c->answer.p, c->answer.n } };
+	if (code && c->too_long) {
+		ret->too_long = true;
+		ret->error = "the answer is longer than any should be (4 MiB)";
+		return;
+	}
 	if (code) {
 		ret->error = c->error[0] ? c->error : lib.curl_easy_strerror(code);
 		return;
@@ -372,6 +382,7 @@ int http_client_poll(struct http_client *c, struct http_answer *ret)
 			continue;
 		lib.curl_multi_remove_handle(c->multi, c->easy); /* m is gone with it */
 		c->busy = false;
+		buf_done(&c->packed); /* not kept: many sinks rest for long */
 		read_answer(c, code, ret);
 		return 1;
 	}

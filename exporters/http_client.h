@@ -10,7 +10,7 @@
 #include "userspace/base/err.h"
 #include "userspace/base/str.h"
 
-/* What we read of an answer; the rest is dropped. */
+/* No answer is longer: Elasticsearch's to a full batch has a tenth of it. */
 #define HTTP_ANSWER_MAX	 (4 << 20)
 #define HTTP_HEADERS_MAX 16
 
@@ -30,6 +30,7 @@ struct http_answer {
 	struct str type;	 /* Content-Type */
 	uint64_t retry_after_ms; /* 0 = not said */
 	const char *error;	 /* when status is 0 */
+	bool too_long;		 /* that was the error */
 };
 
 struct http_client;

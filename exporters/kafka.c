@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "exporters/classes.h"
+#include "exporters/kafka_end.h"
 #include "exporters/kafka_window.h"
 #include "exporters/prefix.h"
 #include "userspace/base/auto.h"
@@ -27,14 +28,14 @@ struct kafka_sink {
 	const struct format *format;
 	char name[64]; /* of the sink */
 	rd_kafka_conf_t *conf;
-	rd_kafka_t *rk; /* NULL between the end of one producer and the next write */
+	struct kafka_link *link; /* of rk */
+	rd_kafka_t *rk;		 /* NULL between the end of one producer and the next write */
 	struct prefix prefix;
 	struct kafka_window window;
 	bool limited; /* by the window, since the last acknowledgement */
 
 	uint64_t half_seq, half_ticket; /* record that is in the alerts topic, not in the other */
 	bool broken;			/* give the producer up at the end of poll */
-	bool closing;			/* reports of a producer that ends mean nothing */
 	bool careful;			/* this producer sends messages one by one */
 	uint64_t careful_until;		/* up to here: a refused batch had records of up to here */
 	uint64_t dead_seq;		/* last record dead-lettered by a delivery report */
@@ -96,10 +97,10 @@ static void on_refused(struct kafka_sink *s, const rd_kafka_message_t *m, uint64
 static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
 {
 	uint64_t ticket = (uint64_t)(uintptr_t)m->_private;
-	struct kafka_sink *s = opaque;
+	struct kafka_sink *s = kafka_link_sink(opaque);
 
 	(void)rk;
-	if (s->closing)
+	if (!s)
 		return;
 	s->reported = true;
 	if (!ticket) /* a copy of a dead letter: nothing waits for it */
@@ -130,10 +131,10 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaqu
 
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
-	struct kafka_sink *s = opaque;
+	struct kafka_sink *s = kafka_link_sink(opaque);
 	char text[256];
 
-	if (s->closing)
+	if (!s)
 		return;
 	switch (code) {
 	case RD_KAFKA_RESP_ERR__FATAL:
@@ -155,10 +156,10 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 static int on_stats(rd_kafka_t *rk, char *json, size_t n, void *opaque)
 {
 	static const char up[] = "\"state\":\"UP\"";
-	struct kafka_sink *s = opaque;
+	struct kafka_sink *s = kafka_link_sink(opaque);
 
 	(void)rk;
-	if (s->closing)
+	if (!s)
 		return 0;
 	s->up = memmem(json, n, up, sizeof(up) - 1);
 	if (!s->up && !s->text[0])
@@ -170,9 +171,9 @@ static int on_stats(rd_kafka_t *rk, char *json, size_t n, void *opaque)
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *line)
 {
-	struct kafka_sink *s = rd_kafka_opaque(rk);
+	struct kafka_sink *s = kafka_link_sink(rd_kafka_opaque(rk));
 
-	if (level > 3 || s->closing) /* errors only: they explain why nothing is connected */
+	if (level > 3 || !s) /* errors only: they explain why nothing is connected */
 		return;
 	if (!s->up || !s->text[0])
 		set_text(s, "%.20s: %.220s", facility, line);
@@ -180,13 +181,14 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 
 /* ---- the producer's life ---- */
 
-static void stop_producer(struct kafka_sink *s)
+/* Waits for its end at most `wait_ms`. Its reports mean nothing from here on. */
+static void stop_producer(struct kafka_sink *s, int wait_ms)
 {
 	rd_kafka_queue_t *q;
 
 	if (!s->rk)
 		return;
-	s->closing = true;
+	kafka_link_cut(s->link);
 	q = rd_kafka_queue_get_main(s->rk);
 	rd_kafka_queue_io_event_enable(q, -1, NULL, 0);
 	rd_kafka_queue_destroy(q);
@@ -194,9 +196,9 @@ static void stop_producer(struct kafka_sink *s)
 				      RD_KAFKA_PURGE_F_NON_BLOCKING);
 	rd_kafka_poll(s->rk, 0);
 	kafka_topics_close(&s->topics);
-	rd_kafka_destroy(s->rk);
+	kafka_end(s->rk, s->link, wait_ms);
 	s->rk = NULL;
-	s->closing = false;
+	s->link = NULL;
 }
 
 static int start_producer(struct kafka_sink *s, struct err *err)
@@ -206,12 +208,18 @@ static int start_producer(struct kafka_sink *s, struct err *err)
 	int r;
 
 	s->careful = s->careful_until > s->prefix.acked;
-	r = kafka_producer_new(&s->rk, s->conf, s->careful, err);
-	if (r < 0)
+	s->link = kafka_link_new(s);
+	if (!s->link)
+		return err_set(err, EAGAIN, "kafka: earlier producers have not ended yet");
+	r = kafka_producer_new(&s->rk, s->conf, s->link, s->careful, err);
+	if (r < 0) {
+		kafka_link_free(s->link);
+		s->link = NULL;
 		return r;
+	}
 	r = kafka_topics_open(&s->topics, s->rk, (const char *const *)s->names, err);
 	if (r < 0) {
-		stop_producer(s);
+		stop_producer(s, KAFKA_END_MS);
 		return r;
 	}
 	s->alive_at = clock_ns(CLOCK_MONOTONIC);
@@ -225,7 +233,7 @@ static int start_producer(struct kafka_sink *s, struct err *err)
 
 static void give_up_producer(struct kafka_sink *s)
 {
-	stop_producer(s);
+	stop_producer(s, KAFKA_END_MS);
 	prefix_reset(&s->prefix);
 	s->half_seq = 0;
 	s->broken = false;
@@ -267,7 +275,7 @@ static bool is_ready(struct kafka_sink *s)
 	if (s->careful && s->prefix.acked >= s->careful_until) {
 		if (prefix_outstanding(&s->prefix))
 			return false;
-		stop_producer(s);
+		stop_producer(s, KAFKA_END_MS);
 	}
 	if (s->rk)
 		return true;
@@ -378,7 +386,7 @@ static void kafka_close(struct exporter *x)
 {
 	struct kafka_sink *s = (struct kafka_sink *)x;
 
-	stop_producer(s);
+	stop_producer(s, KAFKA_END_CLOSE_MS);
 	if (s->conf)
 		rd_kafka_conf_destroy(s->conf);
 	prefix_done(&s->prefix);
@@ -425,7 +433,6 @@ static int set_up(struct kafka_sink *s, const struct exporter_config *cfg, struc
 	r = kafka_conf_new(&s->conf, cfg, err);
 	if (r < 0)
 		return r;
-	rd_kafka_conf_set_opaque(s->conf, s);
 	rd_kafka_conf_set_dr_msg_cb(s->conf, on_delivery);
 	rd_kafka_conf_set_error_cb(s->conf, on_error);
 	rd_kafka_conf_set_stats_cb(s->conf, on_stats);

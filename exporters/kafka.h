@@ -10,9 +10,10 @@
 int kafka_conf_new(rd_kafka_conf_t **ret, const struct exporter_config *cfg, struct err *err);
 /* Broker, topic and other names that the broker would refuse later are refused now. */
 int kafka_check_topic(const char *property, const char *topic, struct err *err);
-/* Copies `template`. `careful`: one message a request, so that a refused request names the message. */
-int kafka_producer_new(rd_kafka_t **ret, const rd_kafka_conf_t *template, bool careful,
-		       struct err *err);
+/* Copies `template`. `opaque` is for its callbacks. `careful`: one message a request, so that a refused request
+ * names the message. */
+int kafka_producer_new(rd_kafka_t **ret, const rd_kafka_conf_t *template, void *opaque,
+		       bool careful, struct err *err);
 
 enum { KAFKA_EVENTS, KAFKA_ALERTS, KAFKA_DLQ, KAFKA_TOPICS };
 

@@ -84,8 +84,8 @@ int kafka_check_topic(const char *property, const char *topic, struct err *err)
 		       property, topic, KAFKA_TOPIC_MAX);
 }
 
-int kafka_producer_new(rd_kafka_t **ret, const rd_kafka_conf_t *template, bool careful,
-		       struct err *err)
+int kafka_producer_new(rd_kafka_t **ret, const rd_kafka_conf_t *template, void *opaque,
+		       bool careful, struct err *err)
 {
 	rd_kafka_conf_t *conf = rd_kafka_conf_dup(template);
 	char text[512];
@@ -94,6 +94,7 @@ int kafka_producer_new(rd_kafka_t **ret, const rd_kafka_conf_t *template, bool c
 
 	if (!conf)
 		return err_set(err, ENOMEM, "out of memory");
+	rd_kafka_conf_set_opaque(conf, opaque);
 	if (careful) {
 		r = conf_set(conf, "batch.num.messages", "1", err);
 		if (r < 0) {

@@ -178,21 +178,21 @@ void metrics_server_free(struct metrics_server *s)
 
 static void take_connections(struct metrics_server *s, uint64_t now)
 {
-	for (;;) {
+	/* So many at once, no more: the thread has sinks to serve. */
+	for (int n = 0; n < CONNECTIONS_MAX; n++) {
 		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		struct connection *c = NULL;
+		struct connection *c = &s->conns[0];
 
 		if (fd < 0) {
 			s->deaf_until = errno == EMFILE || errno == ENFILE ? now + DEAF_NS : 0;
 			return;
 		}
-		for (size_t i = 0; i < CONNECTIONS_MAX && !c; i++)
-			if (s->conns[i].fd < 0)
+		/* A free place, else that of whoever has been here longest: clients that only hold on to
+		 * theirs do not keep Prometheus out. */
+		for (size_t i = 1; i < CONNECTIONS_MAX && c->fd >= 0; i++)
+			if (s->conns[i].fd < 0 || s->conns[i].deadline < c->deadline)
 				c = &s->conns[i];
-		if (!c) {
-			close(fd); /* enough are here already */
-			continue;
-		}
+		hang_up(c);
 		c->fd = fd;
 		c->deadline = now + CONNECTION_NS;
 		buf_init(&c->reply, 0);

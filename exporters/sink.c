@@ -70,8 +70,13 @@ static void dead_letter(struct sink *s, uint64_t seq, struct str json, bool is_j
 	if (s->cursor_dirfd < 0)
 		return;
 	r = dead_letter_append(s->cursor_dirfd, s->session, s->name, seq, json, is_json, text);
-	if (r < 0) /* the journal still has the record, the count says that one is missing */
-		note_errno(s, "dead-letter file", r);
+	if (r < 0) { /* the count says that one is missing, and the text which */
+		struct err err = { 0 };
+
+		err_set(&err, r, "%m; record %" PRIu64 " and later ones may be in the journal only",
+			seq);
+		note_error(s, "dead-letter file", &err);
+	}
 }
 
 static void on_dead_letter(void *arg, uint64_t seq, struct str json, const char *why)

@@ -74,6 +74,17 @@ static enum http_verdict judge(struct http_sink *s, const struct http_answer *a,
 	return HTTP_CONFIG;
 }
 
+/* Codes of the collector that no other record would change: index (7), channel (10, 11), acknowledgement (14),
+ * token in the query (16). */
+static bool for_operator(const struct http_answer *a)
+{
+	struct str value;
+	uint64_t code;
+
+	return scan_find(a->body, "code", &value) && scan_u64(value, &code) &&
+	       (code == 7 || code == 10 || code == 11 || code == 14 || code == 16);
+}
+
 static const struct http_flavour flavour = {
 	.class = &splunk_exporter,
 	.default_path = "/services/collector/event",
@@ -81,6 +92,7 @@ static const struct http_flavour flavour = {
 	.set_up = set_up,
 	.add = add,
 	.judge = judge,
+	.for_operator = for_operator,
 	.opened = splunk_ack_opened,
 	.tick = splunk_ack_tick,
 	.close = splunk_ack_close,

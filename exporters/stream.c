@@ -38,6 +38,7 @@ struct stream {
 	struct gaicb *lookup; /* outlives us when it cannot be cancelled */
 	struct addrinfo *addrs, *next_addr;
 	uint64_t written; /* without TLS; with it the BIO counts */
+	uint64_t heard;	  /* bytes that the other side said in this connection */
 	uint64_t deadline, retry_at, retry_ns;
 	char text[256];
 };
@@ -232,6 +233,7 @@ static void came_up(struct stream *s)
 	s->state = UP;
 	s->want = 0;
 	s->written = 0;
+	s->heard = 0;
 	s->text[0] = 0;
 }
 
@@ -399,18 +401,25 @@ static void check_handshake(struct stream *s)
 	fail(s, "TLS with", why);
 }
 
-/* The other side says nothing we care for, but it may be gone. */
+/* The other side says nothing we care for, but it may be gone. One that talks on and on keeps us busy, and is no
+ * receiver of ours. */
 static void check_peer(struct stream *s)
 {
 	char waste[512];
 	ssize_t n;
 
 	for (int i = 0; i < 16; i++) {
+		if (!stream_is_datagram(s) && s->heard > STREAM_HEARD_MAX + 2 * stream_written(s)) {
+			fail(s, "", "it talks without end: that is no receiver");
+			return;
+		}
 		if (s->ssl) {
 			ERR_clear_error();
 			n = SSL_read(s->ssl, waste, sizeof(waste));
-			if (n > 0)
+			if (n > 0) {
+				s->heard += (uint64_t)n;
 				continue;
+			}
 			n = SSL_get_error(s->ssl, (int)n);
 			if (n == SSL_ERROR_WANT_READ || n == SSL_ERROR_WANT_WRITE)
 				return;
@@ -418,8 +427,10 @@ static void check_peer(struct stream *s)
 			return;
 		}
 		n = recv(s->fd, waste, sizeof(waste), MSG_DONTWAIT);
-		if (n > 0)
+		if (n > 0) {
+			s->heard += (uint64_t)n;
 			continue;
+		}
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n == 0 && stream_is_datagram(s))

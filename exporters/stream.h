@@ -16,6 +16,8 @@
 #define STREAM_CONNECT_NS 20000000000ull
 /* The kernel gives a peer up that acknowledges nothing for so long. */
 #define STREAM_DEAD_MS 30000
+/* Who says more than this, and twice what was said to him, talks without end. */
+#define STREAM_HEARD_MAX (64 * 1024)
 
 /* STREAM_JOURNALD: journald's own protocol, over a unix datagram socket. */
 enum stream_kind { STREAM_TCP, STREAM_TLS, STREAM_UDP, STREAM_UNIX, STREAM_JOURNALD };

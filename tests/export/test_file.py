@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file sink as a process: a disk that is really full, log rotation, stdout and pipes, kill -9."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -129,6 +130,33 @@ class File(TestCase):
         row = feed.drain()
         self.assertIn("cannot rotate", row["text"])
         self.assertEqual(self.ids(out), self.journal.ids)
+
+    def test_somebody_sits_on_the_lock(self):
+        """Whoever may read the file can lock it: told, nothing else waits, and nothing is lost."""
+        self.journal.add(10)
+        feed = self.feed("name=f")
+        feed.drain()
+        feed.stop()
+        with open(self.out) as f:
+            fcntl.flock(f, fcntl.LOCK_SH)
+            feed = Feed(self.journal.path, self.tmp, "S1", "file:%s,name=f" % self.out, "file:%s,name=g" % self.path("g"))
+            self.addCleanup(feed.kill)
+            self.journal.add(10)
+            row = wait_for("a word about the lock",
+                           lambda: feed.row("f") if "locked by another" in feed.row("f")["text"] else None)
+            self.assertEqual((row["acked"], row["up"]), (10, False))
+            wait_for("the other sink", lambda: feed.row("g")["acked"] == 20)
+        self.assertEqual(feed.drain()["text"], "")
+        self.assertEqual(self.ids(), self.journal.ids)
+
+    def test_bad_settings(self):
+        for option in ("keep=0", "keep=-1", "keep=many", "rotate-size=large", "rotate-size=-1", "rotate-age=old",
+                       "sync=maybe", "rate=0", "required=perhaps"):
+            done = subprocess.run(Feed.argv(self.journal.path, self.tmp, "S1", "file:%s,%s" % (self.out, option)),
+                                  capture_output=True, text=True, timeout=60, input="end\n")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), option)
+            for word in option.split("="):
+                self.assertIn("'%s'" % word, done.stderr)
 
     def test_two_writers_of_one_file(self):
         other = Journal(self.path("other"), "S2")

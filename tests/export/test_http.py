@@ -248,6 +248,72 @@ class Http(TestCase):
         self.assertIn("bad record", self.dead()[0]["why"])
         self.assertEqual(self.got, [i for i in self.journal.ids if i not in bad])
 
+    def test_a_wrong_server_refuses_everything(self):
+        """A port that wants TLS, the page of a proxy: nothing of what they refuse is a dead letter."""
+        for what, status, text in (("tls", 400, "Client sent an HTTP request to an HTTPS server."),
+                                   ("page", 400, "<html><h1>400 Bad Request"), ("empty", 405 + 5, "")):
+            for sink, options in self.each_sink():
+                ok = []
+                s = self.server(lambda r: self.accept(sink, r) if ok else (status, {}, text))
+                self.journal = Journal(self.path("journal-%s-%s" % (sink, what)), "S1")
+                self.journal.add(30)
+                feed = Feed(self.journal.path, self.tmp, "S1", ",".join(
+                    ["%s:http://127.0.0.1:%d" % (sink, s.port), "name=%s-%s" % (sink, what), *options]))
+                self.addCleanup(feed.kill)
+                wait_for("more than a round", lambda: s.requests > 25)
+                row = self.with_text(feed, "HTTP status %d: %s" % (status, text))
+                self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+                ok.append(True)
+                row = feed.drain()
+                self.assertEqual((row["acked"], row["poison"], row["text"]), (30, 0, ""))
+                feed.stop()
+
+    def test_the_first_records_are_bad(self):
+        """The next one is taken: so it was them."""
+        bad = {"S1-1", "S1-2", "S1-3"}
+
+        def answer(request):
+            ids = [r["id"] for r in json.loads(request.body)]
+            return (400, {}, "bad record") if bad & set(ids) else self.hook(request)
+
+        self.journal.add(3)
+        feed = self.feed("webhook", self.server(answer))
+        self.assertEqual(self.with_text(feed, "bad record")["poison"], 0)
+        self.journal.add(20)
+        row = feed.drain()
+        self.assertEqual((row["poison"], row["acked"]), (3, 23))
+        self.assertEqual({d["record"]["id"] for d in self.dead()}, bad)
+        self.assertIn("bad record", self.dead()[0]["why"])
+        self.assertEqual(self.got, self.journal.ids[3:])
+
+    def test_no_room_for_dead_letters(self):
+        """It is told which record is in the journal only."""
+        os.mkdir(self.path("S1.h.dlq.jsonl"))
+        self.journal.add(20)
+        s = self.server(lambda r: (400, {}, "{}") if b'"S1-7"' in r.body else self.hook(r))
+        row = self.feed("webhook", s).drain()
+        self.assertEqual((row["poison"], row["errors"], row["acked"]), (1, 1, 20))
+        self.assertIn("record 7 and later ones may be in the journal only", row["text"])
+
+    def test_endless_answers(self):
+        """They are cut by their length, not by the time-out, and read no longer."""
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+        def endless(conn):
+            conn.recv(65536)
+            conn.sendall(head)
+            while True:
+                conn.sendall(b"10000\r\n" + bytes(65536) + b"\r\n")
+
+        self.journal.add(1)
+        for sink, option in self.SINKS:
+            feed = Feed(self.journal.path, self.tmp, "S1", "%s:http://127.0.0.1:%d,name=%s,timeout=1h%s" % (
+                sink, strange_server(self, endless), sink, option and "," + option))
+            self.addCleanup(feed.kill)
+            row = self.with_text(feed, "longer than any should be")
+            self.assertEqual((row["acked"], row["poison"], row["up"]), (0, 0, False))
+            feed.stop()
+
     def test_too_large(self):
         """413 above 64 KiB: smaller batches; one record alone is too large."""
         s = self.server(lambda r: (413, {}, "") if len(r.body) > 65536 else self.hook(r))
@@ -338,6 +404,19 @@ class Http(TestCase):
         row = self.with_text(Feed(self.journal.path, self.tmp, "S1", "splunk:http://127.0.0.1:%d,token=x,name=bad"
                                   % s.port), "Invalid token")
         self.assertEqual(row["acked"], 0)
+
+    def test_splunk_settings(self):
+        """Codes that are about the token, not about the records."""
+        for code in (7, 10, 14):
+            ok = []
+            s = self.server(lambda r: self.accept("splunk", r) if ok else
+                            (400, {}, '{"text":"no","code":%d}' % code))
+            self.journal = Journal(self.path("journal-%d" % code), "S1")
+            self.journal.add(20)
+            feed = self.feed("splunk", s, "token=t", "name=c%d" % code)
+            self.assertEqual(self.with_text(feed, '"code":%d' % code)["poison"], 0)
+            ok.append(True)
+            self.assertEqual((feed.drain()["poison"], feed.stop()["acked"]), (0, 20))
 
     def test_splunk_html_instead(self):
         """A login page with status 200 is not an acknowledgement."""
@@ -504,6 +583,33 @@ class Http(TestCase):
         self.assertEqual(set(stored) | {d["record"]["id"] for d in self.dead()}, set(self.journal.ids))
         # only the items that were told to come again did
         self.assertEqual({n for id, n in tried.items() if int(id[3:]) % 50 != 2}, {1})
+
+    def test_elastic_says_much(self):
+        """An error of 3 KiB for every item: smaller batches, until an answer is no longer than we read."""
+        def answer(request):
+            status, headers, text = self.elastic(request, lambda id: 400)
+            return status, headers, text.replace("some_exception", "mapper_parsing_exception" + "x" * 3000)
+
+        self.journal.add(4000)
+        row = self.feed("elastic", self.server(answer), "api-key=abc").drain()
+        self.assertEqual((row["poison"], row["acked"]), (4000, 4000))
+
+    def test_elastic_index_is_missing(self):
+        """Nobody's records are to blame."""
+        for why in ("index_not_found_exception", "index_closed_exception"):
+            ok = []
+
+            def answer(request):
+                status, headers, text = self.elastic(request, lambda id: 201 if ok else 404)
+                return status, headers, text.replace("some_exception", why)
+
+            self.journal = Journal(self.path("journal-" + why), "S1")
+            self.journal.add(20)
+            feed = self.feed("elastic", self.server(answer), "name=" + why)
+            row = self.with_text(feed, why)
+            self.assertEqual((row["acked"], row["poison"]), (0, 0))
+            ok.append(True)
+            self.assertEqual((feed.drain()["poison"], feed.stop()["acked"]), (0, 20))
 
     def test_elastic_basic_and_cut_answer(self):
         auth, cut, empty = [], [True], [True]
@@ -728,6 +834,8 @@ class Http(TestCase):
         for sink, words in (
                 ("webhook:ftp://h/", ("ftp://h/", "https://HOST")),
                 ("webhook:https://", ("https://",)),
+                ("webhook:ftp://me:geheim@h/geheim?geheim", ("ftp://h/...",)),
+                ("webhook:hooks.example/services/geheim", ("hooks.example/...",)),
                 ("webhook:http://h,gzip=maybe", ("gzip", "maybe")),
                 ("webhook:http://h,timeout=never", ("timeout", "never")),
                 ("webhook:http://h,header=nonsense", ("header",)),
@@ -743,6 +851,7 @@ class Http(TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             for word in words:
                 self.assertIn(word, done.stderr)
+            self.assertNotIn("geheim", done.stderr)
 
 
 if __name__ == "__main__":

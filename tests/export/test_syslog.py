@@ -259,6 +259,12 @@ class Syslog(TestCase):
                 self.assertLess(cpu_seconds(feed.proc.pid) - before, 0.25)
                 self.assertEqual(feed.stop()["acked"], 0)
 
+    def test_talks_without_end(self):
+        """No receiver does: it is left, rather than listened to."""
+        self.journal.add(1)
+        feed = self.feed("tcp://127.0.0.1:%d" % strange_server(self, noise))
+        self.assertFalse(wait_for("a status", lambda: self.with_text(feed, "talks without end"))["up"])
+
     def test_tls_to_a_plain_port(self):
         r = self.receiver(plan=lambda r, n, conn: conn.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
         self.journal.add(1)

@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 
@@ -96,6 +97,25 @@ def strange_server(test, talk, context=None):
             threading.Thread(target=one, args=(conn,), daemon=True).start()
     threading.Thread(target=serve, daemon=True).start()
     return sock.getsockname()[1]
+
+
+# Run a program where the only name server never answers; it is asked for longer than any test waits.
+DEAD_NAMES = """
+import os, socket, sys
+with open(sys.argv[1], "w") as f:
+    f.write("nameserver 127.0.0.2\\noptions timeout:30 attempts:5\\n")
+for line in ("ip link set lo up", "mount --make-rprivate /", "mount --bind %s /etc/resolv.conf" % sys.argv[1]):
+    assert os.system(line) == 0, line
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.2", 53))
+s.set_inheritable(True)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def dead_names(folder):
+    """A prefix for a command: as root, in namespaces of its own."""
+    return ("unshare", "-mn", sys.executable, "-c", DEAD_NAMES, os.path.join(folder, "resolv.conf"))
 
 
 # ---- certificates ----
