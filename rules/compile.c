@@ -81,6 +81,20 @@ static int fold_calls(const struct fold *f, const struct atom *a)
 	return first;
 }
 
+/* A task's name is never one of these. */
+static bool is_beyond_comm(const struct atom *a)
+{
+	size_t n = a->set ? strset_count(a->set) : 1;
+
+	if (a->a->slot != F_PROC_COMM || a->a->tr_n ||
+	    (a->op != OP_EQ && a->op != OP_IN && a->op != OP_INTERSECTS))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((a->set ? strset_at(a->set, i) : a->s).n <= RULE_COMM_MAX)
+			return false;
+	return n > 0;
+}
+
 static int fold_atom(const struct fold *f, const struct atom *a)
 {
 	const struct field_row *row = a->a->row;
@@ -89,6 +103,8 @@ static int fold_atom(const struct fold *f, const struct atom *a)
 		return 0;
 	if (a->rhs)
 		return -1;
+	if (is_beyond_comm(a))
+		return 0;
 	if (row->get == get_evt_type)
 		return f->escape_known ? -1 : fold_calls(f, a);
 	if (row->flags & FR_CONST)

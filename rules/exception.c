@@ -82,15 +82,25 @@ static bool is_list_op(struct str op)
 	return str_eqz(op, "in") || str_eqz(op, "intersects") || str_eqz(op, "pmatch");
 }
 
-/* A value as Falco writes it: quoted when it has blanks and no quotes of its own. */
+/* A value as Falco writes it: quoted when it has blanks and no quotes of its own; and when it has what would end it,
+ * which in Falco is an error. */
 static void put_value(struct buf *b, struct str v)
 {
-	bool blank = memchr(v.p, ' ', v.n) || !v.n;
+	bool special = !v.n;
 
-	if (blank && (!v.n || (v.p[0] != '"' && v.p[0] != '\'')))
-		buf_printf(b, "\"%.*s\"", (int)v.n, v.p);
-	else
+	for (size_t i = 0; i < v.n && !special; i++)
+		special = strchr(" \t()\"'=,", v.p[i]) != NULL;
+	if (!special || (v.n && strchr("\"'(", v.p[0]))) {
 		buf_add(b, v.p, v.n);
+		return;
+	}
+	buf_addc(b, '"');
+	for (size_t i = 0; i < v.n; i++) {
+		if (v.p[i] == '"' && (i == 0 || v.p[i - 1] != '\\'))
+			buf_addc(b, '\\');
+		buf_addc(b, v.p[i]);
+	}
+	buf_addc(b, '"');
 }
 
 static bool scalar(struct ruleset *rs, const struct ynode *n, const char *what, struct str *ret)

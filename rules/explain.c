@@ -30,14 +30,14 @@ static void collect(struct field_set *f, const struct pred *p)
 		collect(f, p->kid[i]);
 }
 
-static void put_kinds(struct buf *out, uint64_t kinds)
+static void put_kinds(struct buf *out, uint64_t kinds, bool enabled)
 {
 	int n = __builtin_popcountll(kinds);
 	bool any = false;
 
 	buf_addz(out, "kinds: ");
 	if (!n)
-		buf_addz(out, "none, it can never fire");
+		buf_addz(out, enabled ? "none, it can never fire" : "none, it is disabled");
 	for (size_t i = 0; n <= KINDS_SHOWN && i < event_kinds_n; i++) {
 		if (!(kinds >> i & 1))
 			continue;
@@ -78,6 +78,22 @@ static void put_state(struct buf *out, const struct rule *r)
 	buf_printf(out, "remembers: %llu %s within %.3g s, %zu bytes a sandbox\n",
 		   (unsigned long long)(s->mode == STATE_SEQUENCE ? s->steps_n + 1 : s->count),
 		   modes[s->mode], (double)s->window_ns / 1e9, s->slots * s->slot_size);
+}
+
+/* What it reads is not there by itself. */
+static void put_needs(struct buf *out, const struct rule *r)
+{
+	struct field_set f = { .n = 0 };
+
+	collect(&f, r->pred);
+	for (size_t i = 0; i < f.n; i++) {
+		if (str_starts(str_from(f.v[i]->row->name), STR("baseline."))) {
+			buf_addz(
+				out,
+				"needs: what is usual, by run --baseline FILE; without it nothing is new\n");
+			return;
+		}
+	}
 }
 
 static void put_for(struct buf *out, const struct rule *r)
@@ -227,7 +243,14 @@ static void put_where(struct buf *out, const struct rule *r, const struct explai
 		return;
 	}
 	buf_printf(out, "tier: %s\n", h->means->tier);
-	if (r->info.action == RULE_ACT_ALERT)
+	if (!r->kinds)
+		buf_addz(out, "where: nowhere\nguarantee: none, it can never fire\n");
+	else if (!rule_applies_to(&r->info, RULE_FOR_TIER, h->means->tier))
+		buf_printf(out,
+			   "where: nowhere\nguarantee: none, it can never fire here: it is for "
+			   "another tier than %s\n",
+			   h->means->tier);
+	else if (r->info.action == RULE_ACT_ALERT)
 		buf_addz(out, "where: user space\nguarantee: an alert, after the event\n");
 	else if (r->info.dry_run)
 		buf_printf(out,
@@ -268,9 +291,10 @@ int rule_explain(const struct rule_info *info, const struct explain_host *h, str
 	}
 	if (info->why)
 		buf_printf(out, "degraded: %s\n", info->why);
-	put_kinds(out, r->kinds);
+	put_kinds(out, r->kinds, r->enabled);
 	put_fields(out, r);
 	put_state(out, r);
+	put_needs(out, r);
 	put_for(out, r);
 	if (r->info.throttle_ns && r->info.action == RULE_ACT_ALERT)
 		buf_printf(out, "throttle: an alert in %.3g s at most\n",

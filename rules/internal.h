@@ -36,6 +36,7 @@
 #define RULE_FIELDS_MAX	    128 /* named by an alert's output; fewer than JSON_MEMBERS_MAX */
 #define RULE_KINDS_MAX	    64
 #define RULE_SCRATCH	    ((size_t)512 << 10) /* bytes for computed values of one event */
+#define RULE_COMM_MAX	    15			/* bytes of a task's name */
 #define RULE_DIAGS_MAX	    1000		/* errors, and as many warnings; more are counted */
 #define RULE_REGEX_MATCH    100000		/* PCRE2 match limit: steps before giving up */
 #define RULE_REGEX_SUBJECT  ((size_t)64 << 10)	/* bytes of a value that a regex looks at */

@@ -494,6 +494,11 @@ static void fail_no_op(struct parser *p, const struct lhs *l)
 	char hint[64], tok[48], word[48];
 	struct str w = peek_name(p);
 
+	if (str_eqz(w, "not")) {
+		fail(p, p->i, "'not' stands before the field: 'not %.*s ...'",
+		     (int)MIN(l->name.n, (size_t)80), l->name.p);
+		return;
+	}
 	if (w.n && w.n < sizeof(word) && !str_eqz(w, "and") && !str_eqz(w, "or")) {
 		memcpy(word, w.p, w.n);
 		word[w.n] = 0;

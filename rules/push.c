@@ -129,7 +129,8 @@ static void take_rule(struct push *p, size_t at)
 
 	if (!r->pred || r->failed || !r->enabled || r->info.state == RULE_REFUSED ||
 	    (r->info.action != RULE_ACT_DENY && r->info.action != RULE_ACT_KILL) ||
-	    (p->session && !rule_applies(&r->info, p->session)))
+	    (p->session ? !rule_applies(&r->info, p->session)
+			: !rule_applies_to(&r->info, RULE_FOR_TIER, p->means->tier)))
 		return;
 	*pr = (struct push_rule){
 		.at = (uint32_t)at,

@@ -104,6 +104,8 @@ struct rule_session {
 void rule_memory_set_session(struct rule_memory *st, const struct ruleset *rs,
 			     const struct rule_session *s);
 bool rule_applies(const struct rule_info *r, const struct rule_session *s);
+/* As far as one key says. */
+bool rule_applies_to(const struct rule_info *r, enum rule_for key, const char *is);
 /* Is the alert of `r` for `ev` one that its `throttle` holds back? If not, *ret_held: how many were since
  * the one told last. Asked once an alert. */
 bool rule_memory_throttle(struct rule_memory *st, const struct rule_info *r, const struct event *ev,

@@ -88,12 +88,17 @@ static bool is_for(const struct str *v, size_t n, enum rule_for key, const char 
 	return n == 0;
 }
 
+bool rule_applies_to(const struct rule_info *r, enum rule_for key, const char *is)
+{
+	return is_for(r->only[key].v, r->only[key].n, key, is);
+}
+
 bool rule_applies(const struct rule_info *r, const struct rule_session *s)
 {
 	const char *const is[RULE_FOR_KEYS] = { s->backend, s->tier, s->tenant, s->policy };
 
 	for (int k = 0; k < RULE_FOR_KEYS; k++)
-		if (!is_for(r->only[k].v, r->only[k].n, (enum rule_for)k, is[k]))
+		if (!rule_applies_to(r, (enum rule_for)k, is[k]))
 			return false;
 	return true;
 }

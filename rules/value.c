@@ -116,7 +116,7 @@ static bool parse_net(struct ruleset *rs, const struct expr *e, const struct wor
 	const char *slash = w->s.n ? memchr(w->s.p, '/', w->s.n) : NULL;
 	struct str addr = { w->s.p, slash ? (size_t)(slash - w->s.p) : w->s.n };
 	struct ip_addr ip = { 0 };
-	unsigned max, bits;
+	unsigned max, bits, min = 0;
 
 	if (!addr.n || ip_addr_parse(addr, &ip) < 0) {
 		rule_error(rs, word_pos(e, w),
@@ -125,6 +125,10 @@ static bool parse_net(struct ruleset *rs, const struct expr *e, const struct wor
 		return false;
 	}
 	max = ip.family == 4 ? 32 : 128;
+	if (ip.family == 4 && memchr(addr.p, ':', addr.n)) {
+		max = 128; /* as IPv6: ::ffff:10.0.0.0/104 is 10.0.0.0/8 */
+		min = 96;
+	}
 	bits = max;
 	if (slash) {
 		size_t n = w->s.n - addr.n - 1;
@@ -134,13 +138,16 @@ static bool parse_net(struct ruleset *rs, const struct expr *e, const struct wor
 			bits = isdigit((unsigned char)slash[1 + i])
 				       ? bits * 10 + (unsigned)(slash[1 + i] - '0')
 				       : 999;
-		if (!n || n > 3 || bits > max) {
+		if (!n || n > 3 || bits < min || bits > max) {
 			rule_error(rs, word_pos(e, w),
-				   "prefix length in '%.*s' must be a number up to %u", SHOW(w->s),
-				   max);
+				   min ? "prefix length in '%.*s' must be a number from 96 up to %u"
+				       : "prefix length in '%.*s' must be a number up to %u",
+				   SHOW(w->s), max);
 			return false;
 		}
 	}
+	bits -= min;
+	max -= min;
 	*ret = (struct net){ .family = ip.family, .bits = (uint8_t)bits };
 	memcpy(ret->b, ip.b, sizeof(ret->b));
 	/* Host bits are dropped, as Falco does. */
@@ -251,7 +258,7 @@ static bool check_string(struct ruleset *rs, const struct expr *e, const struct 
 
 	if (whole && !a->a->tr_n && !check_name(rs, e, w, a->a->slot))
 		return false;
-	if (whole && a->a->slot == F_PROC_COMM && w->s.n > 15)
+	if (whole && a->a->slot == F_PROC_COMM && w->s.n > RULE_COMM_MAX)
 		rule_warn(rs, word_pos(e, w),
 			  "'%.*s' never equals '%.*s': a task name has at most 15 bytes",
 			  SHOW(w->s), SHOW(e->lhs.name));

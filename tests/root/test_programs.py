@@ -2,6 +2,7 @@
 """Rules by the program that acts, decided in the kernel: exactly for the path that its exec led to, as the record has
 it. What became of the name, and what else the file is called, changes nothing; a new file there is that program."""
 
+import errno
 import json
 import os
 import subprocess
@@ -19,6 +20,32 @@ class Programs(Actions):
         alerts = s.kinds("rule.alert", rule__name=name)
         self.assertEqual({field(a, "rule.enforced") for a in alerts} - {self.at_a_file()}, set(), alerts)
         return len(alerts)
+
+    def begin(self, rules, script, fifos, *options):
+        """A session whose programs wait for what comes out of /opt/w/NAME. Nothing in it is writable outside: for that
+        not every file system that tests run on has id-mapped mounts."""
+        self.rules = self.path("rules.yaml", rules)
+        os.mkdir(self.path("w"))
+        for name in fifos.split():
+            os.mkfifo(self.path("w/" + name))
+        return self.start_session("sh", "-c", script, options=[
+            "--no-default-rules", "--rules", self.rules, "--ro", self.path("w") + ":/opt/w", *options])[1]
+
+    def waits(self, name):
+        """Until somebody reads there; what comes back lets him go on."""
+        def is_read():
+            try:
+                return os.fdopen(os.open(self.path("w/" + name), os.O_WRONLY | os.O_NONBLOCK), "w")
+            except OSError as e:
+                if e.errno != errno.ENXIO:
+                    raise
+        f = wait_for("a reader of " + name, is_read)
+        self.addCleanup(f.close)
+
+        def go():
+            f.write("\n")
+            f.close()
+        return go
 
     def results(self, s):
         return dict(line.split() for line in s.out.decode().splitlines())
@@ -86,31 +113,29 @@ try runs_it dash -c 'exec /tmp/bin/t -c ": > /tmp/out/9"'
         self.assertEqual(self.told(s, "T"), 1)
 
     def test_copied_up_in_an_overlay(self):
+        os.mkdir(self.path("layers"))
+        # What the machine has may be an overlay itself, which is no upper layer.
+        subprocess.check_call(["mount", "-t", "tmpfs", "tmpfs", self.path("layers")])
+        self.addCleanup(subprocess.check_call, ["umount", self.path("layers")])
         for d in ("lower", "upper", "work", "merged"):
-            os.mkdir(self.path(d))
-        subprocess.check_call(["cp", "/bin/dash", self.path("lower/t")])
-        merged = self.path("merged")
-        mount = cmd("mount", "-t", "overlay", "overlay", "-o", "lowerdir=%s,upperdir=%s,workdir=%s" % tuple(
-            self.path(d) for d in ("lower", "upper", "work")), merged)
-        if mount.code:
-            # tmpfs as upper layer of an overlay in an overlay, or no overlay at all
-            raise unittest.SkipTest("no overlay can be mounted here: %s" % mount.err)
-        self.addCleanup(cmd, "umount", merged)
-        self.path("r.yaml", rule("T", "kind = file.open and file.path startswith /tmp/out and proc.exe = /opt/m/t",
-                                 "kill", "scope: process"))
-        os.mkdir(self.path("w"))
-        proc, finish = self.start_session("sh", "-c", r"""
+            os.mkdir(self.path("layers/" + d))
+        subprocess.check_call(["cp", "/bin/dash", self.path("layers/lower/t")])
+        merged = self.path("layers/merged")
+        subprocess.check_call(["mount", "-t", "overlay", "overlay", "-o", "lowerdir=%s,upperdir=%s,workdir=%s" % tuple(
+            self.path("layers/" + d) for d in ("lower", "upper", "work")), merged])
+        self.addCleanup(subprocess.check_call, ["umount", merged])
+        finish = self.begin(rule("T", "kind = file.open and file.path startswith /tmp/out and proc.exe = /opt/m/t",
+                                 "kill", "scope: process"), r"""
 /opt/m/t -c ': > /tmp/out1'; echo lower $?
-/opt/m/t -c 'touch waits; while [ ! -e go ]; do sleep 0.05; done; : > /tmp/out2'; echo runs $?
+/opt/m/t -c 'read x < /opt/w/go; : > /tmp/out2'; echo runs $?
 /opt/m/t -c ': > /tmp/out3'; echo upper $?
 /opt/m/u -c ': > /tmp/out3'; echo other $?
-""", options=["--no-default-rules", "--rules", self.path("r.yaml"), "--ro", merged + ":/opt/m", "--workspace",
-              self.path("w")])
-        wait_for("the program", lambda: os.path.exists(self.path("w/waits")))
+""", "go", "--ro", merged + ":/opt/m")
+        go = self.waits("go")
         os.chmod(os.path.join(merged, "t"), 0o711)  # copied up
-        self.assertTrue(os.path.exists(self.path("upper/t")))
+        self.assertTrue(os.path.exists(self.path("layers/upper/t")))
         subprocess.check_call(["cp", "/bin/dash", os.path.join(merged, "u")])
-        open(self.path("w/go"), "w").close()
+        go()
         s = finish()
         self.assertEqual(self.results(s), {"lower": KILLED, "runs": KILLED, "upper": KILLED, "other": "0"})
         self.assertEqual(self.told(s, "T"), 3)
@@ -164,23 +189,22 @@ class Reloaded(Programs):
     def test_programs_that_ran_before_the_rule_came(self):
         """By the path of their exec, whatever the file is called by now."""
         some = rule("Some", "kind = file.delete and proc.exe = /nowhere", "kill")
-        rules = self.path("rules.yaml", some)
-        os.mkdir(self.path("w"))
-        proc, finish = self.start_session("sh", "-c", r"""
-mkdir /tmp/bin; for n in moved stays other; do cp /bin/dash /tmp/bin/$n; done
-run() { /tmp/bin/$1 -c 'touch up.'$1'; while [ ! -e go ]; do sleep 0.05; done; : > /tmp/out.'$1; echo $1 $? > res.$1; }
+        finish = self.begin(some, r"""
+mkdir /tmp/bin /tmp/res; for n in moved stays other; do cp /bin/dash /tmp/bin/$n; done
+run() { /tmp/bin/$1 -c 'read x < /opt/w/'$1'; : > /tmp/out.'$1; echo $1 $? > /tmp/res/$1; }
 for n in moved stays other; do run $n & done
-while [ ! -e up.moved ]; do sleep 0.05; done
-mv /tmp/bin/moved /tmp/bin/else; touch moved; wait
-for n in moved stays other; do cat res.$n; done
-""", options=["--no-default-rules", "--rules", rules, "--workspace", self.path("w")])
-        wait_for("the programs", lambda: all(os.path.exists(self.path("w/" + n)) for n in (
-            "up.moved", "up.stays", "up.other", "moved")))
+read x < /opt/w/move; mv /tmp/bin/moved /tmp/bin/else; read x < /opt/w/wait; wait
+cat /tmp/res/*
+""", "moved stays other move wait")
+        programs = [self.waits(n) for n in ("moved", "stays", "other")]
+        self.waits("move")()
+        end = self.waits("wait")
         os.rename(self.path("rules.new", some + rule("T", "kind = file.open and file.path startswith /tmp/out. and "
                                                           "proc.exe in (/tmp/bin/moved, /tmp/bin/stays)", "kill",
-                                                     "scope: process")), rules)
+                                                     "scope: process")), self.rules)
         wait_for("the new rules", lambda: b'"audit.rules"' in self.warder("events", self.path("s1/session")).out)
-        open(self.path("w/go"), "w").close()
+        for go in programs + [end]:
+            go()
         s = finish()
         self.assertEqual(self.results(s), {"moved": KILLED, "stays": KILLED, "other": "0"})
         self.assertEqual(self.told(s, "T"), 2)

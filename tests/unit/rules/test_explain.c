@@ -64,6 +64,70 @@ static void enforcement_is_told(void **state)
 	     LINES("remembers: 5 matches within 2 s, "));
 }
 
+/* Rules that cannot fire, or not here, and why. */
+static void what_never_fires(void **state)
+{
+	static const char here[] = RULE(
+		"r", "kind = file.open and proc.exe = /x") "  action: kill\n  for: {tier: full}\n";
+	static const char denies[] = RULE("r", "kind = file.open and file.path = "
+					       "/x") "  action: deny\n  for: {tier: full}\n";
+
+	(void)state;
+	says(RULE("r", "kind = exec and kind = exit") "  action: kill\n",
+	     LINES("degraded: can never fire: no event kind satisfies the condition\n",
+		   "where: nowhere\nguarantee: none, it can never fire\n"));
+	says(RULE("r", "kind = exec and net.dst.ip = 10.0.0.1"),
+	     LINES("guarantee: none, it can never fire\n"));
+	says(RULE("r", "kind = exec and proc.comm in ()"),
+	     LINES("guarantee: none, it can never fire\n"));
+	says(RULE("r", "kind = exec and proc.comm in (abcdefghijklmnop, abcdefghijklmnopq)"),
+	     LINES("guarantee: none, it can never fire\n"));
+	says(RULE("r", "kind = exec and proc.comm in (abcdefghijklmnop, abcdefghijklmno)"),
+	     LINES("guarantee: an alert, after the event\n"));
+	says(RULE("r", "kind = exec and not proc.comm = abcdefghijklmnop"),
+	     LINES("guarantee: an alert, after the event\n"));
+	says(RULE("r", "kind = exec") "  enabled: false\n",
+	     LINES("kinds: none, it is disabled\n", "effect: none"));
+	says(RULE("r", "kind = exec and baseline.new = true"),
+	     LINES("needs: what is usual, by run --baseline FILE; without it nothing is new\n"));
+	says_in(false, here,
+		LINES("for: tier full\n",
+		      "where: nowhere\nguarantee: none, it can never fire here: it "
+		      "is for another tier than portable\n"));
+	says_in(true, here, LINES("where: kernel\n"));
+	says_in(false, denies, LINES("it can never fire here"));
+	says_in(true, denies, LINES("guarantee: prevented (file.open)\n"));
+}
+
+/* The program that acts, alone and together with the rest. */
+static void programs(void **state)
+{
+	static const char net[] =
+		RULE("r", "kind = net.connect and net.dst.ip in (10.0.0.0/8) and proc.exe = "
+			  "/usr/bin/curl") "  action: deny\n";
+	static const char files[] =
+		RULE("r", "kind in (file.open, file.write) and proc.exe startswith "
+			  "/tmp/") "  action: kill\n  scope: process\n";
+
+	(void)state;
+	for (int full = 0; full < 2; full++)
+		says_in(full, net,
+			LINES("fields: net.dst.ip, kind, proc.exe\n",
+			      "where: kernel\nguarantee: prevented (net.connect)\n"));
+	says_in(false, files,
+		LINES("where: kernel\nguarantee: killed before the call returns to the "
+		      "program (file.open, file.write)\n"));
+	says_in(true, files,
+		LINES("where: kernel\nguarantee: prevented (file.open), and the process "
+		      "killed; killed before the call returns to the program (file.write)\n"));
+	says(RULE("r", "kind = net.connect and net.dst.ip exists and proc.exe = /x and proc.args "
+		       "contains y") "  action: deny\n",
+	     LINES("where: nowhere\n", "net.connect: the kernel does not know 'proc.args'\n"));
+	says(RULE("r",
+		  "kind = net.connect and net.dst.ip exists and proc.exe endswith /x") "  action: kill\n",
+	     LINES("where: user space\n", "the kernel does not know 'proc.exe'\n"));
+}
+
 static void both_tiers(void **state)
 {
 	static const char files[] =
@@ -101,6 +165,8 @@ static void both_tiers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(enforcement_is_told),
+					    cmocka_unit_test(what_never_fires),
+					    cmocka_unit_test(programs),
 					    cmocka_unit_test(both_tiers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
