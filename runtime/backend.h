@@ -14,9 +14,9 @@ struct backend {
 	/* The cgroup exists and something else may be done before the start: begin what takes long.
 	 * May be NULL. */
 	void (*prepare)(struct sandbox *s);
-	/* Everything up to the payload's exec; s->cgroup exists. On failure nothing of its own is
-	 * left, and the result is that of sandbox_start. */
-	int (*start)(struct sandbox *s, const int stdio[3], struct err *err);
+	/* See sandbox_begin and sandbox_follow; s->cgroup exists. Killing after a failure is the caller's. */
+	int (*begin)(struct sandbox *s, const int stdio[3], struct err *err);
+	int (*follow)(struct sandbox *s, int timeout_ms, struct err *err);
 	/* See sandbox_dispatch, sandbox_signal. */
 	int (*dispatch)(struct sandbox *s);
 	int (*signal)(struct sandbox *s, int sig);

@@ -26,7 +26,6 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 
-#define START_MS	30000 /* a set-up that takes longer hangs in a dead file system */
 #define OOM_SCORE	"500"
 #define FRAMES_PER_TURN 64 /* a hostile init must not keep us busy */
 
@@ -206,22 +205,20 @@ static int frame_send(struct sandbox *s, uint32_t type, int sig)
 	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? -errno : -EIO;
 }
 
-/* A frame within the time that set-up may take. */
+/* A frame within this time; one that is there already in any case. */
 static int frame_wait(struct sandbox *s, struct init_frame *f, uint64_t end, int *ret_fd)
 {
 	for (;;) {
 		struct pollfd pfd = { .fd = s->control, .events = POLLIN };
-		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		int r;
+		int r = frame_read(s, f, MSG_DONTWAIT, ret_fd);
+		uint64_t now;
 
-		if (now >= end)
-			return -ETIMEDOUT;
-		r = poll(&pfd, 1, (int)((end - now) / NSEC_PER_MSEC) + 1);
-		if (r <= 0)
-			continue;
-		r = frame_read(s, f, MSG_DONTWAIT, ret_fd);
 		if (r != -EAGAIN && r != -EINTR)
 			return r;
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= end)
+			return -ETIMEDOUT;
+		poll(&pfd, 1, (int)((end - now) / NSEC_PER_MSEC) + 1);
 	}
 }
 
@@ -264,58 +261,84 @@ static void hold_workspace(struct sandbox *s)
 					   RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
 }
 
-/* Answers the set-up task until the payload runs or something has failed. */
-static int follow_setup(struct sandbox *s, struct err *err)
+/* One word of the set-up task or of init: SANDBOX_STARTING, SANDBOX_RUNNING, -errno. `fd` came with it, or -1. */
+static int follow_frame(struct sandbox *s, struct init_frame *f, int *fd, struct err *err)
 {
-	uint64_t end = clock_ns(CLOCK_MONOTONIC) + START_MS * NSEC_PER_MSEC;
-	bool mapped = false;
+	int r;
 
-	for (;;) {
+	switch (f->type) {
+	case FRAME_USERNS:
+		r = s->mapped ? -EPROTO : userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
+		s->mapped = true;
+		hold_workspace(s); /* it has its root, and waits for us */
+		if (r == 0)
+			r = frame_send(s, FRAME_MAPPED, 0);
+		if (r < 0)
+			return err_set(err, -r, "sandbox set-up: id maps: %m");
+		return SANDBOX_STARTING;
+	case FRAME_TTY:
+		r = s->tty < 0 ? tty_check(*fd) : -EPROTO;
+		if (r < 0)
+			return err_set(err, -r, "sandbox set-up: its terminal: %m");
+		s->tty = take_fd(*fd);
+		return SANDBOX_STARTING;
+	case FRAME_STARTED:
+		hold_workspace(s); /* where there is no user namespace */
+		if (s->plan->tty && s->tty < 0)
+			return err_set(err, EPROTO, "sandbox set-up: its terminal did not come");
+		return SANDBOX_RUNNING;
+	case FRAME_EXEC_FAILED:
+		if (f->code <= 0 || f->code > 4095)
+			f->code = EIO;
+		s->exec_failed = true;
+		return exec_error(s->plan, f->code, err);
+	case FRAME_FAILED:
+		if (f->code <= 0 || f->code > 4095)
+			f->code = EIO;
+		return err_set(err, f->code, "sandbox set-up: %s%s'%s': %m", f->step,
+			       f->step[0] ? " " : "", f->text);
+	default:
+		return err_set(err, EPROTO, "sandbox set-up: unexpected frame %u", f->type);
+	}
+}
+
+/* A process that starts a second sandbox will start a third. */
+static void prepare_next(const struct sandbox_plan *p)
+{
+	static int before;
+
+	if (p->net != SANDBOX_NET_HOST && __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
+		netns_prepare();
+}
+
+/* Those numbers are the command's, if they are not from it; the text has the true one. */
+static int own_errno(const struct sandbox *s, int r)
+{
+	return !s->exec_failed && (r == -ENOENT || r == -EACCES || r == -ENOEXEC) ? -EIO : r;
+}
+
+/* Answers the set-up task until the payload runs, something has failed, or the time is over. */
+static int ns_follow(struct sandbox *s, int timeout_ms, struct err *err)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * NSEC_PER_MSEC;
+	int r;
+
+	do {
 		auto_close int fd = -1;
 		struct init_frame f;
-		int r = frame_wait(s, &f, end, s->plan->tty && s->tty < 0 ? &fd : NULL);
 
+		r = frame_wait(s, &f, end, s->plan->tty && s->tty < 0 ? &fd : NULL);
+		if (r == -ETIMEDOUT)
+			return SANDBOX_STARTING;
 		if (r < 0)
-			return err_set(err, r == -EPIPE ? EIO : -r,
-				       r == -EPIPE ? "sandbox set-up: ended without a word"
-						   : "sandbox set-up: %m");
-		switch (f.type) {
-		case FRAME_USERNS:
-			r = mapped ? -EPROTO
-				   : userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
-			mapped = true;
-			hold_workspace(s); /* it has its root, and waits for us */
-			if (r == 0)
-				r = frame_send(s, FRAME_MAPPED, 0);
-			if (r < 0)
-				return err_set(err, -r, "sandbox set-up: id maps: %m");
-			break;
-		case FRAME_TTY:
-			r = s->tty < 0 ? tty_check(fd) : -EPROTO;
-			if (r < 0)
-				return err_set(err, -r, "sandbox set-up: its terminal: %m");
-			s->tty = take_fd(fd);
-			break;
-		case FRAME_STARTED:
-			hold_workspace(s); /* where there is no user namespace */
-			if (s->plan->tty && s->tty < 0)
-				return err_set(err, EPROTO,
-					       "sandbox set-up: its terminal did not come");
-			return 0;
-		case FRAME_EXEC_FAILED:
-			if (f.code <= 0 || f.code > 4095)
-				f.code = EIO;
-			s->exec_failed = true;
-			return exec_error(s->plan, f.code, err);
-		case FRAME_FAILED:
-			if (f.code <= 0 || f.code > 4095)
-				f.code = EIO;
-			return err_set(err, f.code, "sandbox set-up: %s%s'%s': %m", f.step,
-				       f.step[0] ? " " : "", f.text);
-		default:
-			return err_set(err, EPROTO, "sandbox set-up: unexpected frame %u", f.type);
-		}
-	}
+			r = err_set(err, r == -EPIPE ? EIO : -r,
+				    r == -EPIPE ? "sandbox set-up: ended without a word"
+						: "sandbox set-up: %m");
+		else
+			r = follow_frame(s, &f, &fd, err);
+	} while (r == SANDBOX_STARTING);
+	prepare_next(s->plan);
+	return own_errno(s, r);
 }
 
 static int clone_setup(struct sandbox *s, struct setup *t, struct err *err)
@@ -356,7 +379,7 @@ static int oom_score(const struct sandbox *s, struct err *err)
 
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)s->pid);
 	r = file_write_at(AT_FDCWD, path, OOM_SCORE);
-	/* Already ended: follow_setup has the better story. */
+	/* Already ended: ns_follow has the better story. */
 	if (r < 0 && r != -ENOENT && r != -ESRCH)
 		return err_set(err, -r, "sandbox set-up: '%s': %m", path);
 	return 0;
@@ -380,15 +403,6 @@ static void ns_done(struct sandbox *s)
 		close(take_fd(s->control));
 }
 
-/* A process that starts a second sandbox will start a third. */
-static void prepare_next(const struct sandbox_plan *p)
-{
-	static int before;
-
-	if (p->net != SANDBOX_NET_HOST && __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
-		netns_prepare();
-}
-
 /* Before the payload exists: it never sees a network that is half there. */
 static int way_out(struct sandbox *s, struct setup *t, struct err *err)
 {
@@ -405,7 +419,7 @@ static int way_out(struct sandbox *s, struct setup *t, struct err *err)
 	return egress_connect(s->egress, t->netns, err);
 }
 
-static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
+static int ns_begin(struct sandbox *s, const int stdio[3], struct err *err)
 {
 	int pair[2], r;
 	struct setup t = {
@@ -434,7 +448,7 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 		r = err_set(err, errno, "sandbox set-up: socketpair: %m");
 	if (r < 0) {
 		setup_close(&t);
-		return r == -ENOENT || r == -EACCES || r == -ENOEXEC ? -EIO : r;
+		return own_errno(s, r);
 	}
 	s->control = pair[0];
 	t.control = pair[1];
@@ -454,12 +468,7 @@ static int ns_start(struct sandbox *s, const int stdio[3], struct err *err)
 	setup_close(&t);
 	if (r == 0)
 		r = oom_score(s, err);
-	if (r == 0)
-		r = follow_setup(s, err);
-	prepare_next(s->plan);
-	if (!s->exec_failed && (r == -ENOENT || r == -EACCES || r == -ENOEXEC))
-		return -EIO; /* those numbers are the command's; the text has the true one */
-	return r;
+	return own_errno(s, r);
 }
 
 /* The payload has ended: remember how, believing only what is possible. */
@@ -508,7 +517,8 @@ const struct backend backend_ns = {
 	.name = "ns",
 	.what = "Linux namespaces, shared kernel",
 	.prepare = ns_prepare,
-	.start = ns_start,
+	.begin = ns_begin,
+	.follow = ns_follow,
 	.dispatch = ns_dispatch,
 	.signal = ns_signal,
 	.done = ns_done,

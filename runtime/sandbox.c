@@ -92,21 +92,50 @@ int sandbox_fd(const struct sandbox *s)
 	return s->control;
 }
 
-int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err)
+static int start_failed(struct sandbox *s, int r)
+{
+	cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
+	s->plan->backend->done(s);
+	s->stage = STAGE_DEAD;
+	return r;
+}
+
+int sandbox_begin(struct sandbox *s, const int stdio[3], struct err *err)
 {
 	int r;
 
 	if (s->stage != STAGE_CREATED)
 		return err_set(err, EALREADY, "sandbox '%s' was started before", s->plan->session);
-	r = s->plan->backend->start(s, stdio, err);
-	if (r < 0) {
-		cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
-		s->plan->backend->done(s);
-		s->stage = STAGE_DEAD;
-		return r;
-	}
-	s->stage = STAGE_RUNNING;
+	r = s->plan->backend->begin(s, stdio, err);
+	if (r < 0)
+		return start_failed(s, r);
+	s->stage = STAGE_STARTING;
 	return 0;
+}
+
+int sandbox_follow(struct sandbox *s, int timeout_ms, struct err *err)
+{
+	int r;
+
+	if (s->stage != STAGE_STARTING)
+		return err_set(err, EALREADY, "sandbox '%s' is not starting", s->plan->session);
+	r = s->plan->backend->follow(s, timeout_ms, err);
+	if (r < 0)
+		return start_failed(s, r);
+	if (r == SANDBOX_RUNNING)
+		s->stage = STAGE_RUNNING;
+	return r;
+}
+
+int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err)
+{
+	int r = sandbox_begin(s, stdio, err);
+
+	if (r == 0)
+		r = sandbox_follow(s, SANDBOX_START_MS, err);
+	if (r != SANDBOX_STARTING)
+		return r;
+	return start_failed(s, err_set(err, ETIMEDOUT, "sandbox set-up: %m"));
 }
 
 int sandbox_dispatch(struct sandbox *s)

@@ -104,11 +104,21 @@ void sandbox_set_egress(struct sandbox *s, struct egress *e);
 /* NULL: the plan's network needs none. */
 const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p);
 
-/* clone3 into the cgroup, set up, run the payload with these three descriptors. Returns when the
- * payload's exec succeeded or failed: -ENOENT / -EACCES / -ENOEXEC of the command (exit 127 / 126),
- * any other failure is ours (exit 125) and nothing is left behind. */
+#define SANDBOX_START_MS 30000 /* a set-up that takes longer hangs in a dead file system */
+
+enum sandbox_state { SANDBOX_RUNNING, SANDBOX_EXITED, SANDBOX_STARTING };
+
+/* clone3 into the cgroup and begin to set up: the payload gets these three descriptors. What follows is told by
+ * sandbox_fd and read with sandbox_follow. Any failure is ours (exit 125) and nothing is left behind. */
+int sandbox_begin(struct sandbox *s, const int stdio[3], struct err *err);
+/* Go on with the start, at most timeout_ms: SANDBOX_STARTING: not yet; SANDBOX_RUNNING: the payload's exec succeeded;
+ * -ENOENT / -EACCES / -ENOEXEC of the command (exit 127 / 126), or a failure of ours, with nothing left behind.
+ * The payload may act, and be judged, before its start is told here, and a sandbox that is frozen then tells
+ * nothing until it goes on: who can freeze it must not wait for this alone. */
+int sandbox_follow(struct sandbox *s, int timeout_ms, struct err *err);
+/* Both, for who freezes nothing: to the payload's exec, or -errno as above. */
 int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err);
-/* O_PATH on the sandbox's own /workspace, from sandbox_start to sandbox_free, also when all in it are dead; -1 when
+/* O_PATH on the sandbox's own /workspace, from its start to sandbox_free, also when all in it are dead; -1 when
  * that is a directory of the host, or could not be had. */
 int sandbox_workspace_fd(const struct sandbox *s);
 /* With spec.tty, from sandbox_start to sandbox_free: the pty's master, non-blocking, made in the sandbox's own
@@ -116,8 +126,6 @@ int sandbox_workspace_fd(const struct sandbox *s);
 int sandbox_tty_fd(const struct sandbox *s);
 /* Readable when init has something to say or has gone. */
 int sandbox_fd(const struct sandbox *s);
-
-enum sandbox_state { SANDBOX_RUNNING, SANDBOX_EXITED };
 
 struct sandbox_result {
 	int exit_code; /* payload's code, or 128 + signal */

@@ -8,7 +8,7 @@
 #include "runtime/plan.h"
 #include "runtime/sandbox.h"
 
-enum stage { STAGE_CREATED, STAGE_RUNNING, STAGE_EXITED, STAGE_DEAD };
+enum stage { STAGE_CREATED, STAGE_STARTING, STAGE_RUNNING, STAGE_EXITED, STAGE_DEAD };
 
 struct sandbox {
 	const struct sandbox_plan *plan;
@@ -22,6 +22,7 @@ struct sandbox {
 	pid_t pid;
 	struct egress *egress;	 /* borrowed; NULL */
 	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */
+	bool mapped;		 /* its user namespace has its ids */
 	bool exec_failed;	 /* the command, not the sandbox */
 	bool ended;		 /* the payload's end is known */
 	bool alone;		 /* and nothing else was left, as init says */

@@ -4,7 +4,7 @@
  * JSON line on descriptor 3 if it is open, else on stderr. For tests of runtime/ and by hand:
  *   sbx [--session S] [--memory N] [--pids N] [--cpus X] [--tmp N] [--disk N] [--timeout D]
  *       [--ro P[:T]] [--rw P[:T]] [--workspace P] [--cwd P] [--env K=V] [--net none|host]
- *       [--backend B] [--plan] [--json] [--sweep] [--features] [--warm] -- CMD... */
+ *       [--backend B] [--plan] [--json] [--sweep] [--features] [--warm] [--frozen] -- CMD... */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ struct opts {
 	const char *session, *backend, *net, *workspace, *cwd, *name;
 	uint64_t memory, pids, cpus, tmp, disk, timeout, fsize, nofile;
 	struct option_list ro, rw, env;
-	bool plan, json, sweep, features, warm;
+	bool plan, json, sweep, features, warm, frozen;
 };
 
 #define O(name, type, member, help)                                     \
@@ -55,6 +55,8 @@ static const struct option_def defs[] = {
 	O("json", OPT_FLAG, json, "the plan as JSON"),
 	O("sweep", OPT_FLAG, sweep, "remove what dead warders left"),
 	O("features", OPT_FLAG, features, "what the host gives"),
+	O("frozen", OPT_FLAG, frozen,
+	  "freeze it before its first instruction, look, and let it go on"),
 	O("warm", OPT_FLAG, warm, "start another sandbox first: what is made ahead is used then"),
 	{ 0 },
 };
@@ -187,6 +189,29 @@ static int warm_up(void)
 	return r;
 }
 
+/* One that stands still from its first instruction: the start is told when it goes on, and keeps nobody until then. */
+static int start_frozen(struct sandbox *s, struct err *err)
+{
+	int fd = sandbox_freeze_fd(s), r;
+
+	if (pwrite(fd, "1", 1, 0) != 1)
+		return err_set(err, errno, "cgroup.freeze: %m");
+	r = sandbox_begin(s, (int[]){ 0, 1, 2 }, err);
+	for (int i = 0; r == 0 && i < 3; i++)
+		if ((r = sandbox_follow(s, 10, err)) == SANDBOX_STARTING)
+			r = 0;
+		else if (r >= 0)
+			r = err_set(err, EPROTO, "started although frozen");
+	if (r < 0)
+		return r;
+	if (sandbox_dispatch(s) != -ESRCH)
+		return err_set(err, EPROTO, "one that only starts was dispatched");
+	if (pwrite(fd, "0", 1, 0) != 1)
+		return err_set(err, errno, "cgroup.freeze: %m");
+	r = sandbox_follow(s, 60000, err);
+	return r == SANDBOX_STARTING ? err_set(err, ETIMEDOUT, "thawed, and does not start") : r;
+}
+
 static void number(struct json *j, const char *key, uint64_t v)
 {
 	json_key(j, key);
@@ -279,7 +304,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = sandbox_create(&s, plan, &err);
 	if (r == 0) {
-		r = sandbox_start(s, (int[]){ 0, 1, 2 }, &err);
+		r = o.frozen ? start_frozen(s, &err) : sandbox_start(s, (int[]){ 0, 1, 2 }, &err);
 		code = r == -ENOENT ? 127 : r == -EACCES || r == -ENOEXEC ? 126 : 125;
 	}
 	if (r == 0) {

@@ -277,8 +277,9 @@ class Told(Actions):
 
 
 class Live(Actions):
-    """Spoken to while it runs. The last line it wrote says how far the payload came."""
-    SCRIPT = "echo 1; mkdir /tmp/bad; for i in 1 2 3 4 5; do sleep 0.1; done; echo 2"
+    """Spoken to while it runs. The last line it wrote says how far the payload came: to its second step only when
+    it is told to and can, so that nothing hangs on who is faster."""
+    SCRIPT = "echo 1; mkdir /tmp/bad; read go; echo 2"
 
     def begin(self, action, *options, script=None):
         rules = self.path("r.yaml", rule("Ask", "kind = file.mkdir and file.path = /tmp/bad", action))
@@ -291,8 +292,9 @@ class Live(Actions):
         self.out = open(self.path("out%d" % self.count), "w+b")
         self.addCleanup(self.err.close)
         self.addCleanup(self.out.close)
-        p = subprocess.Popen([a for a in argv if a != "--quiet"], env=self.env, stdin=subprocess.DEVNULL,
+        p = subprocess.Popen([a for a in argv if a != "--quiet"], env=self.env, stdin=subprocess.PIPE,
                              stdout=self.out, stderr=self.err)
+        self.addCleanup(p.stdin.close)
         self.addCleanup(lambda: p.poll() is None and (p.send_signal(signal.SIGTERM), p.wait()))
         return p
 
@@ -305,6 +307,10 @@ class Live(Actions):
             self.err.seek(0)
             return re.search(pattern, self.err.read().decode())
         return wait_for(pattern, look)
+
+    def go(self, p):
+        p.stdin.write(b"\n")
+        p.stdin.flush()
 
     def step(self):
         self.out.seek(0)
@@ -320,6 +326,7 @@ class Stopped(Live):
         name = self.said(r"rule 'Ask' asks: warder approve (\S+), or warder deny").group(1)
         status = self.warder("status")
         self.assertIn("STOPPED by rule 'Ask': warder approve %s" % name, status.out.decode())
+        self.go(p)
         self.assertEqual(self.step(), "1")
         bad = self.warder("approve", name[:-1] + "9")
         self.assertNotEqual(bad.code, 0)
@@ -343,6 +350,7 @@ class Stopped(Live):
     def test_denied(self):
         p = self.begin("hold")
         name = self.said(r"warder deny (\S+)").group(1)
+        self.go(p)
         self.assertEqual(self.warder("deny", name.lower()).code, 0)
         late = self.warder("approve", name)
         self.assertNotEqual(late.code, 0)
@@ -355,6 +363,9 @@ class Stopped(Live):
     def test_nobody_answers(self):
         for answer, code, step in (("deny", 137, "1"), ("approve", 0, "2")):
             p = self.begin("hold", "--hold-timeout", "300ms", "--hold-default", answer)
+            self.said("asks")
+            if answer == "approve":
+                self.go(p)
             s, got = self.end(p)
             self.assertEqual((got, self.step()), (code, step))
             a = s.kinds("approval")[0]
@@ -367,6 +378,7 @@ class Stopped(Live):
     def test_frozen_and_thawed(self):
         p = self.begin("freeze")
         session = self.said(r"frozen: warder thaw or warder kill (\S+)").group(1)
+        self.go(p)
         self.assertEqual(self.step(), "1")
         self.assertEqual(self.warder("thaw", session).code, 0)
         s, code = self.end(p)
@@ -397,6 +409,7 @@ class Stopped(Live):
         both = [subprocess.Popen([WARDER, "approve", name], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 for _ in range(2)]
         told = [(b.communicate(), b.returncode) for b in both]
+        self.go(p)
         s, code = self.end(p)
         self.assertEqual((code, self.step()), (0, "2"))
         self.assertEqual(sorted(c for _, c in told), [0, 125])
@@ -406,9 +419,23 @@ class Stopped(Live):
     def test_frozen_and_interrupted(self):
         p = self.begin("freeze")
         self.said("frozen")
+        self.go(p)
         p.send_signal(signal.SIGINT)
         s, code = self.end(p)
-        self.assertEqual((code, self.step()), (137, "1"))
+        self.assertEqual((code, self.step(), s.result["reason"]), (137, "1", "signal"))
+
+    def test_stopped_at_its_first_act(self):
+        """Before the sandbox's init could say that the payload runs, on many a machine."""
+        first = self.path("first.yaml", rule("First", "kind = exec and proc.comm = sh", "hold"))
+        for verb, code, steps in (("approve", 0, ["2"]), ("deny", 137, ["", "1"])):
+            p = self.start(first, self.SCRIPT)
+            name = self.said(r"warder deny (\S+)").group(1)
+            self.go(p)
+            self.assertEqual(self.warder(verb, name).code, 0)
+            s, got = self.end(p)
+            self.assertEqual(got, code)
+            self.assertIn(self.step(), steps)
+            self.assertIntact(s)
 
     def test_by_an_operator(self):
         p = self.begin("alert", script="echo 1; sleep 100")

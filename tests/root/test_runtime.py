@@ -589,6 +589,15 @@ class Leftovers(SandboxCase):
             self.assertEqual(p.returncode, i % 7, err)
         self.assertClean(before, 30)
 
+    def test_frozen_from_its_first_instruction(self):
+        """Whoever freezes it while it starts is not kept waiting for the start that cannot be told."""
+        before = set(self.left())
+        r = self.sbx("sh", "-c", "echo on; exit 3", options=["--frozen"])
+        self.assertEqual((r.code, r.out), (3, b"on\n"), r)
+        r = self.sbx("no-such-command", options=["--frozen"])
+        self.assertEqual(r.code, 127, r)
+        self.assertClean(before)
+
     def test_failure_leaves_nothing(self):
         before = set(self.left())
         self.sbx("no-such-command")

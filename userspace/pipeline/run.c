@@ -79,6 +79,9 @@ struct run {
 	int output_fds[2];     /* output to be recorded: ours, the engine's end; -1 */
 	bool enforces;	       /* probes were loaded for it */
 	bool stopped;	       /* the sandbox stands still */
+	bool starting;	       /* init has not said yet that the payload runs */
+	bool connected;	       /* the payload's output comes out */
+	uint64_t start_end;    /* CLOCK_MONOTONIC; when that is late */
 	uint8_t host_key[KEY_LEN];
 	bool watched;
 	pid_t engine;
@@ -660,7 +663,8 @@ static bool ends_stopped(const struct run *run, uint32_t sig)
 	return run->stopped && (sig == SIGINT || sig == SIGTERM || sig == SIGQUIT || sig == SIGHUP);
 }
 
-static void forward_signals(struct run *run)
+/* True: it was ended. */
+static bool forward_signals(struct run *run)
 {
 	struct signalfd_siginfo si;
 
@@ -676,11 +680,13 @@ static void forward_signals(struct run *run)
 		}
 		if (run->console && si.ssi_signo == SIGCONT)
 			term_raw_again();
-		if (ends_stopped(run, si.ssi_signo))
+		if (ends_stopped(run, si.ssi_signo)) {
 			sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
-		else
-			sandbox_signal(run->sandbox, (int)si.ssi_signo);
+			return true;
+		}
+		sandbox_signal(run->sandbox, (int)si.ssi_signo);
 	}
+	return false;
 }
 
 /* ---- other rules while it runs ---- */
@@ -739,6 +745,7 @@ static void say_stopped(struct run *run, struct engine_msg *msg)
 		if ((unsigned char)*p < 32 || *p == 127)
 			*p = '?';
 	run->stopped = msg->text[0];
+	run->start_end = clock_ns(CLOCK_MONOTONIC) + SANDBOX_START_MS * NSEC_PER_MSEC;
 	if (run->console)
 		console_frozen(run->console, run->stopped);
 	if (run->stopped)
@@ -854,20 +861,28 @@ static bool hit_output(struct run *run)
 	return true;
 }
 
-/* What its terminal says besides what is typed. */
-static void hear_console(struct run *run)
+/* What its terminal says besides what is typed. True: it was ended. */
+static bool hear_console(struct run *run)
 {
 	switch (console_event(run->console)) {
 	case CONSOLE_INTERRUPT:
-		if (ends_stopped(run, SIGINT))
-			sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
-		break;
+		if (!ends_stopped(run, SIGINT))
+			break;
+		sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+		return true;
 	case CONSOLE_GONE:
 		sandbox_signal(run->sandbox, SIGHUP);
 		break;
 	case CONSOLE_NOTHING:
 		break;
 	}
+	return false;
+}
+
+/* Its time begins with the payload: one that was stopped before init could say so runs, too. */
+static bool has_begun(const struct run *run)
+{
+	return !run->starting || run->stopped;
 }
 
 static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
@@ -878,6 +893,8 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 
 	if (end)
 		ms = MIN(ms, (end - now) / NSEC_PER_MSEC + 1);
+	if (!has_begun(run))
+		ms = MIN(ms, SANDBOX_START_MS);
 	if (limits >= 0)
 		ms = MIN(ms, (uint64_t)limits);
 	if (look > now) /* counts changed, but they were looked at just now */
@@ -891,78 +908,10 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 	if (run->next_usage)
 		ms = MIN(ms,
 			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
-	return end || limits >= 0 || look > now || reload >= 0 || sample >= 0 || work >= 0 ||
-			       run->next_usage
+	return end || !has_begun(run) || limits >= 0 || look > now || reload >= 0 || sample >= 0 ||
+			       work >= 0 || run->next_usage
 		       ? (int)ms
 		       : -1;
-}
-
-/* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
- * a misbehaving sandbox, so without it nothing may go on. */
-static void wait_for_end(struct run *run)
-{
-	uint64_t limit = run->spec.limits.timeout_ns, end = 0, look = 0;
-	struct pollfd fds[OTHER_FDS + LIMITS_FDS] = {
-		{ .fd = sandbox_fd(run->sandbox), .events = POLLIN },
-		{ .fd = run->signal_fd, .events = POLLIN },
-		{ .fd = run->engine_fd, .events = POLLIN },
-		{ .fd = run->relay ? relay_fd(run->relay) : -1, .events = POLLIN },
-		{ .fd = run->reloader.inotify_fd, .events = POLLIN },
-		{ .fd = run->proc_fds[0], .events = POLLIN },
-		{ .fd = -1, .events = POLLIN },
-		{ .fd = run->console ? console_fd(run->console) : -1, .events = POLLIN },
-	};
-
-	if (limit)
-		end = clock_ns(CLOCK_MONOTONIC) + limit;
-	for (;;) {
-		uint64_t now = clock_ns(CLOCK_MONOTONIC);
-		bool changed = false;
-
-		if (end && now >= end) {
-			hit_timeout(run);
-			return;
-		}
-		/* While they wait to be looked at again, they must not wake us. */
-		limits_poll(&run->limits, fds + OTHER_FDS);
-		fds[6].fd = workspace_job_fd(&run->workspace);
-		for (int i = 0; now < look && i < LIMITS_FDS; i++)
-			fds[OTHER_FDS + i].fd = -1;
-		if (poll(fds, ARRAY_SIZE(fds), wait_timeout(run, end, now, look)) < 0 &&
-		    errno != EINTR)
-			return;
-		for (int i = 0; i < LIMITS_FDS; i++)
-			changed |= fds[OTHER_FDS + i].revents != 0;
-		if (changed || limits_timeout(&run->limits) == 0) {
-			capture_count_missed(run->capture);
-			limits_look(&run->limits, tell_limit, run);
-			look = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
-		}
-		tell_usage(run, clock_ns(CLOCK_MONOTONIC));
-		if (fds[3].revents && hit_output(run))
-			return;
-		if (fds[1].revents)
-			forward_signals(run);
-		if (fds[7].revents)
-			hear_console(run);
-		if (fds[0].revents && sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING)
-			return;
-		if (fds[4].revents)
-			reloader_look(&run->reloader);
-		reload_rules(run);
-		if (fds[5].revents)
-			hear_kills(run);
-		tell_sample(run);
-		if (workspace_job_fd(&run->workspace) >= 0 &&
-		    (fds[6].revents || workspace_job_timeout(&run->workspace) == 0))
-			end_workspace(run);
-		if (fds[2].revents)
-			hear_engine(run);
-		if (fds[2].revents & (POLLHUP | POLLERR)) {
-			run->result->facts.internal = true;
-			return;
-		}
-	}
 }
 
 /* -ENOENT and the like of the command itself, in words and as the shell's exit code. */
@@ -1064,6 +1013,116 @@ static int start_output(struct run *run, struct err *err)
 	return r < 0 ? r : relay_start(run->relay, err);
 }
 
+/* From the first moment on, but for a terminal: that is the payload's when there is one. */
+static int connect_output(struct run *run, struct err *err)
+{
+	if (run->connected ||
+	    (run->spec.tty && (!has_begun(run) || sandbox_tty_fd(run->sandbox) < 0)))
+		return 0;
+	run->connected = true;
+	return start_output(run, err);
+}
+
+/* Something was said from inside. True when nothing more is to be waited for. */
+static bool hear_sandbox(struct run *run, int *ret_start, struct err *err)
+{
+	int r;
+
+	if (run->starting) {
+		r = sandbox_follow(run->sandbox, 0, err);
+		if (r == SANDBOX_STARTING)
+			return false;
+		run->starting = r < 0;
+		if (r == SANDBOX_RUNNING)
+			r = connect_output(run, err);
+		if (r < 0) {
+			*ret_start = start_failed(run, r, err);
+			return true;
+		}
+		tell_host_log(run, NULL);
+	}
+	return sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING;
+}
+
+/* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
+ * a misbehaving sandbox, so without it nothing may go on. The payload is judged from its first act on, before init
+ * says that it runs: that is one more thing to wait for, and none to wait for alone. A start that failed: -errno. */
+static int wait_for_end(struct run *run, struct err *err)
+{
+	uint64_t limit = run->spec.limits.timeout_ns, end = 0, look = 0;
+	struct pollfd fds[OTHER_FDS + LIMITS_FDS] = {
+		{ .fd = sandbox_fd(run->sandbox), .events = POLLIN },
+		{ .fd = run->signal_fd, .events = POLLIN },
+		{ .fd = run->engine_fd, .events = POLLIN },
+		{ .fd = run->relay ? relay_fd(run->relay) : -1, .events = POLLIN },
+		{ .fd = run->reloader.inotify_fd, .events = POLLIN },
+		{ .fd = run->proc_fds[0], .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
+	};
+	int start = 0;
+
+	for (;;) {
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		bool changed = false;
+
+		start = connect_output(run, err);
+		if (start < 0)
+			return start_failed(run, start, err);
+		if (!has_begun(run) && now >= run->start_end)
+			return start_failed(run, err_set(err, ETIMEDOUT, "sandbox set-up: %m"),
+					    err);
+		if (limit && !end && has_begun(run))
+			end = now + limit;
+		if (end && now >= end) {
+			hit_timeout(run);
+			return 0;
+		}
+		fds[1].fd =
+			has_begun(run) ? run->signal_fd : -1; /* there is nobody yet to take one */
+		fds[7].fd = run->console ? console_fd(run->console) : -1;
+		/* While they wait to be looked at again, they must not wake us. */
+		limits_poll(&run->limits, fds + OTHER_FDS);
+		fds[6].fd = workspace_job_fd(&run->workspace);
+		for (int i = 0; now < look && i < LIMITS_FDS; i++)
+			fds[OTHER_FDS + i].fd = -1;
+		if (poll(fds, ARRAY_SIZE(fds), wait_timeout(run, end, now, look)) < 0 &&
+		    errno != EINTR)
+			return 0;
+		for (int i = 0; i < LIMITS_FDS; i++)
+			changed |= fds[OTHER_FDS + i].revents != 0;
+		if (changed || limits_timeout(&run->limits) == 0) {
+			capture_count_missed(run->capture);
+			limits_look(&run->limits, tell_limit, run);
+			look = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
+		}
+		tell_usage(run, clock_ns(CLOCK_MONOTONIC));
+		if (fds[3].revents && hit_output(run))
+			return 0;
+		if (fds[1].revents && forward_signals(run))
+			return 0;
+		if (fds[7].revents && hear_console(run))
+			return 0;
+		if (fds[0].revents && hear_sandbox(run, &start, err))
+			return start;
+		if (fds[4].revents)
+			reloader_look(&run->reloader);
+		reload_rules(run);
+		if (fds[5].revents)
+			hear_kills(run);
+		tell_sample(run);
+		if (workspace_job_fd(&run->workspace) >= 0 &&
+		    (fds[6].revents || workspace_job_timeout(&run->workspace) == 0))
+			end_workspace(run);
+		if (fds[2].revents)
+			hear_engine(run);
+		if (fds[2].revents & (POLLHUP | POLLERR)) {
+			run->result->facts.internal = true;
+			return 0;
+		}
+	}
+}
+
 static int launch_and_wait(struct run *run, struct err *err)
 {
 	struct run_facts *facts = &run->result->facts;
@@ -1080,17 +1139,15 @@ static int launch_and_wait(struct run *run, struct err *err)
 	run->result->started_ns = clock_real_ns();
 	limits_init(&run->limits, run->sandbox, &run->spec.limits);
 	start_sampler(run);
-	start = sandbox_start(run->sandbox, stdio, err);
+	start = sandbox_begin(run->sandbox, stdio, err);
+	run->starting = true;
+	run->start_end = clock_ns(CLOCK_MONOTONIC) + SANDBOX_START_MS * NSEC_PER_MSEC;
 	if (start == 0)
-		start = start_output(run, err);
-	if (run->output_fds[0] >= 0)
-		close(take_fd(run->output_fds[0]));
-	if (start == 0)
-		tell_host_log(run, NULL);
-	if (start == 0)
-		wait_for_end(run);
+		start = wait_for_end(run, err);
 	else
 		start_failed(run, start, err);
+	if (run->output_fds[0] >= 0) /* nothing came out */
+		close(take_fd(run->output_fds[0]));
 	/* No producer may be left when the engine drains for the last time. */
 	r = sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
 	end_egress(run);

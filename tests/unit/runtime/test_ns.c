@@ -7,12 +7,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <errno.h>
 #include <cmocka.h>
 
 #include "runtime/backend.h"
 #include "runtime/init/frame.h"
 #include "runtime/sandbox_priv.h"
 
+static const struct sandbox_plan host_plan = { .net = SANDBOX_NET_HOST };
 static struct sandbox s;
 static int init_end;
 
@@ -22,7 +24,9 @@ static int setup(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	s = (struct sandbox){ .stage = STAGE_RUNNING, .control = pair[0], .pidfd = -1 };
+	s = (struct sandbox){
+		.stage = STAGE_RUNNING, .control = pair[0], .pidfd = -1, .plan = &host_plan
+	};
 	init_end = pair[1];
 	return 0;
 }
@@ -160,13 +164,69 @@ static void test_deaf_init_does_not_block_us(void **state)
 	assert_int_equal(r, -EAGAIN);
 }
 
+static int follow(uint32_t type, int code)
+{
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = type, .code = code };
+
+	say(&f, sizeof(f));
+	return backend_ns.follow(&s, 0, NULL);
+}
+
+/* A sandbox that was frozen at its first act says nothing: whoever has to thaw or kill it is not kept. */
+static void test_a_start_is_not_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(backend_ns.follow(&s, 0, NULL), SANDBOX_STARTING);
+	assert_int_equal(backend_ns.follow(&s, 1, NULL), SANDBOX_STARTING);
+	assert_int_equal(follow(FRAME_STARTED, 0), SANDBOX_RUNNING);
+}
+
+static void test_starts_that_failed(void **state)
+{
+	static char *argv[] = { "x", NULL };
+	static const struct sandbox_plan plan = { .net = SANDBOX_NET_HOST, .argv = argv };
+	static const struct {
+		uint32_t type;
+		int code, want;
+	} rows[] = {
+		{ FRAME_EXEC_FAILED, ENOENT, -ENOENT },
+		{ FRAME_EXEC_FAILED, EPERM, -EACCES },
+		{ FRAME_EXEC_FAILED, -1, -EIO },
+		{ FRAME_FAILED, ENOENT, -EIO }, /* that number is the command's */
+		{ FRAME_FAILED, ENOSPC, -ENOSPC },
+		{ FRAME_FAILED, 1 << 20, -EIO },
+		{ FRAME_EXIT, 0, -EPROTO },
+		{ FRAME_MAPPED, 0, -EPROTO },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (i) {
+			teardown(state);
+			setup(state);
+		}
+		s.plan = &plan;
+		assert_int_equal(follow(rows[i].type, rows[i].code), rows[i].want);
+	}
+	close(init_end);
+	init_end = -1;
+	assert_int_equal(backend_ns.follow(&s, 0, NULL), -EIO);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_nothing_said),	 T(test_exit),	     T(test_only_the_first_end_counts),
-		T(test_impossible_ends), T(test_junk),	     T(test_too_long_is_not_a_frame),
-		T(test_flood),		 T(test_silent_end), T(test_deaf_init_does_not_block_us),
+		T(test_nothing_said),
+		T(test_exit),
+		T(test_only_the_first_end_counts),
+		T(test_impossible_ends),
+		T(test_junk),
+		T(test_too_long_is_not_a_frame),
+		T(test_flood),
+		T(test_silent_end),
+		T(test_deaf_init_does_not_block_us),
+		T(test_a_start_is_not_waited_for),
+		T(test_starts_that_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
