@@ -152,7 +152,7 @@ static int add_lines(struct redactor *r, struct str v, uint16_t value)
 
 int value_forms(struct redactor *r, struct str v, uint16_t value)
 {
-	auto_buf struct buf b;
+	auto_buf struct buf b = { 0 };
 	int e;
 
 	buf_init(&b, 8 * REDACT_VALUE_MAX);
