@@ -10,6 +10,7 @@
 
 static enum log_level max_level = LOG_INFO;
 static const char *log_prefix = "warder";
+static void (*log_filter)(char *text, size_t size);
 static const char *log_newline = "\n";
 
 static const struct {
@@ -37,6 +38,11 @@ void log_set_newline(const char *newline)
 	log_newline = newline;
 }
 
+void log_set_filter(void (*fn)(char *text, size_t size))
+{
+	log_filter = fn;
+}
+
 void log_msg(enum log_level level, const char *fmt, ...)
 {
 	static int colour = -1;
@@ -50,6 +56,8 @@ void log_msg(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
+	if (log_filter)
+		log_filter(line, sizeof(line));
 	/* Text can quote bytes from the sandbox or a server: keep them from driving the terminal. */
 	plain_text(line, '?', "\n\t");
 	if (colour && LEVELS[level].colour[0])

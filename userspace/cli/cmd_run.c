@@ -14,11 +14,13 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
 #include "userspace/cli/run_net.h"
+#include "userspace/cli/run_redact.h"
 #include "userspace/cli/run_result.h"
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/enrich/baseline.h"
 #include "userspace/pipeline/recorder.h"
+#include "userspace/pipeline/redaction.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/store_guard.h"
@@ -36,6 +38,7 @@ struct run_args {
 	const char *backend, *policy, *session_dir, *name, *tenant, *result, *workspace, *cwd;
 	const char *kafka, *sign, *witness, *env_values;
 	struct option_list rules, ro, rw, env, exports, watch_env, watch;
+	struct redact_args redact;
 	struct net_args network;
 	const char *on_pressure, *when_full;
 	uint64_t urgent_ring, bulk_ring;
@@ -114,6 +117,14 @@ static const struct option_def OPTIONS[] = {
 	  "between samples of usage.*, taken while rules use them: from 50ms (default: 1s)" },
 	{ "watch-env", 0, OPT_STRLIST, AT(watch_env), "NAME[,...]",
 	  "keep these variables' values in the record, NAME* too (default: names only); repeatable" },
+	{ "redact", 0, OPT_STRLIST, AT(redact.rules), "FILE",
+	  "rules of secrets to take out of the record, after the built-in ones; off: none at all; "
+	  "repeatable" },
+	{ "redact-value", 0, OPT_STRLIST, AT(redact.values), "TEXT",
+	  "a secret to take out wherever it stands; for policy files: others can see options" },
+	{ "redact-value-file", 0, OPT_STRLIST, AT(redact.value_files), "FILE",
+	  "such secrets, one a line; the file must be root's alone; repeatable. Values of --env whose "
+	  "names say secret are known without it" },
 	{ "name", 0, OPT_STR, AT(name), "NAME", "name of the sandbox" },
 	{ "tenant", 0, OPT_STR, AT(tenant), "NAME", "whose session it is, a word in every event" },
 	{ "session-dir", 0, OPT_STR, AT(session_dir), "DIR",
@@ -735,8 +746,8 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 }
 
 static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
-		  const struct run_rules *rules, struct sinks *sinks, enum run_sign sign,
-		  uint32_t pressure, uint32_t when_full, struct run_result_file *result)
+		  const struct run_rules *rules, const struct redactor *redactor,
+		  struct sinks *sinks, enum run_sign sign, uint32_t pressure, uint32_t when_full, struct run_result_file *result)
 {
 	struct run_options opt = {
 		.spec = spec,
@@ -749,6 +760,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.urgent_bytes = a->urgent_ring,
 		.bulk_bytes = a->bulk_ring,
 		.rules = rules->set,
+		.redactor = redactor,
 		.rule_files = &rules->files,
 		.rule_texts = { rules->texts.p, rules->texts.n },
 		.dry_run_actions = a->dry_run_actions,
@@ -774,6 +786,7 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 	int r;
 
 	r = run_session(&res, &opt, &err);
+	redaction_of_text(err.text, sizeof(err.text));
 	if (err.code)
 		log_error("%s", err_text(&err));
 	if (r < 0) {
@@ -810,7 +823,8 @@ int cmd_run(int argc, char **argv)
 	struct err err = { 0 };
 	enum run_sign sign = RUN_SIGN_IF_KEY;
 	uint32_t pressure = PRESSURE_DROP, when_full = FULL_CONTINUE;
-	int rest;
+	AUTO(redactor) struct redactor *redactor = NULL;
+	int rest, code;
 
 	if (read_args(&a, &policy, argc, argv, &rest, &err) < 0)
 		return cli_bad_usage("run", &err);
@@ -848,6 +862,12 @@ int cmd_run(int argc, char **argv)
 		return cli_fail(&err);
 	}
 	a.env_values = env_values.p;
+	if (run_redactor(&redactor, &a.redact, &spec, a.session_dir != NULL, &err) < 0)
+		return cli_fail(&err);
+	if (redaction_of_log(redactor) < 0)
+		return EXIT_WARDER;
 	warn_of_sinks(&sinks);
-	return run_it(&a, &spec, &rules, &sinks, sign, pressure, when_full, &result);
+	code = run_it(&a, &spec, &rules, redactor, &sinks, sign, pressure, when_full, &result);
+	redaction_of_log(NULL);
+	return code;
 }

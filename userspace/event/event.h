@@ -60,6 +60,7 @@ union field_value {
 struct event {
 	enum wire_kind kind;
 	struct wire_hdr hdr; /* as decoded; zero for events the agent makes itself */
+	bool is_clean;	     /* has no secret in it any more */
 	struct arena *arena; /* owns every pointer below */
 	uint64_t present[EVENT_PRESENT_WORDS];
 	union field_value v[F_COUNT];

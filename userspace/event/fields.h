@@ -196,7 +196,7 @@ enum field_type {
 	  "workspace: somebody could execute it at the start")                                     \
 	X(FILE_TARGET, "file.target", FT_STR, FAM_WORK, "workspace: what a symbolic link says")    \
 	X(FILE_UNHASHED, "file.unhashed", FT_STR, FAM_WORK,                                        \
-	  "workspace: why there is no SHA-256: size budget time unreadable")                       \
+	  "workspace: why there is no SHA-256: size budget time unreadable redacted")                       \
 	X(FILE_TEXT, "file.text", FT_STR, FAM_WORK,                                                \
 	  "workspace: its text is kept in the bundle as blobs/<this>")                             \
 	X(FILE_TEXT_BEFORE, "file.text_before", FT_STR, FAM_WORK,                                  \

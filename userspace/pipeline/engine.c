@@ -23,6 +23,7 @@
 #include "userspace/pipeline/egress_record.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/recorder.h"
+#include "userspace/pipeline/redaction.h"
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/sink_watch.h"
@@ -81,6 +82,7 @@ struct engine {
 	const struct engine_options *opt;
 	int fd; /* to the root part */
 	struct journal *journal;
+	struct redaction *redaction; /* NULL: it is off */
 	struct recorder *recorder; /* NULL: output is not kept */
 	struct pipeline *pipeline;
 	struct fanout *fanout;
@@ -178,6 +180,7 @@ static int open_journal(struct engine *e, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "setting up the pipeline: %m");
 	so.journal = e->journal;
+	so.redaction = e->redaction;
 	r = pipeline_session_add(e->pipeline, &so);
 	if (r < 0)
 		return err_set(err, r, "setting up the session: %m");
@@ -198,6 +201,7 @@ static int open_recorder(struct engine *e, struct err *err)
 		.bundle_fd = e->opt->bundle_fd,
 		.session = e->opt->session.session,
 		.limit = e->opt->output_limit,
+		.filter = redaction_output(e->redaction),
 	};
 
 	return ro.fd < 0 ? 0 : recorder_start(&e->recorder, &ro, err);
@@ -244,6 +248,10 @@ static int setup(struct engine *e, struct err *err)
 	r = privdrop(e->opt->uid, e->opt->gid, err);
 	if (r < 0)
 		return err_wrap(err, r, "dropping privileges");
+	if (e->opt->redactor && (redaction_new(&e->redaction, e->opt->redactor) < 0 ||
+				 redaction_of_log(e->opt->redactor) < 0))
+		return err_set(err, ENOMEM, "setting up redaction: %m");
+	e->workspace.redact = redaction_redact(e->redaction);
 	r = open_journal(e, err);
 	if (r == 0)
 		r = open_recorder(e, err);
@@ -910,6 +918,7 @@ static void engine_main(int fd, const struct engine_options *opt)
 	recorder_free(e.recorder);
 	journal_free(e.journal);
 	pipeline_free(e.pipeline);
+	redaction_free(e.redaction);
 	ruleset_free(e.rules);
 	_exit(0);
 }

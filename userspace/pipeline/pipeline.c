@@ -176,11 +176,12 @@ static int lost_record(struct pipeline *p, const void *rec, size_t len)
 	return 0;
 }
 
-/* Rules, the kill, the journal: in this order, a kill waits for nothing. */
+/* Rules and the kill, by what happened; then the journal, without secrets. In this order, a kill waits for nothing. */
 static void judge(struct pipeline *p, struct session *s, struct event *ev)
 {
 	struct rule_matches matches;
 	struct verdict verdict;
+	struct event *shown;
 
 	matches.n = matches.more = 0;
 	if (p->rules)
@@ -189,9 +190,11 @@ static void judge(struct pipeline *p, struct session *s, struct event *ev)
 		verdict_attribute(p->rules, ev, &matches);
 	p->counters.rule_overflow += matches.more;
 	verdict_act(s, ev, &matches, &verdict);
-	if (session_emit(s, ev, &p->json) == 0)
+	/* Packages are looked for in the event later: what is found there is redacted by itself. */
+	shown = session_redact(s, ev);
+	if (session_emit(s, shown, &p->json) == 0)
 		p->counters.emitted++;
-	verdict_emit(s, ev, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL, &p->json);
+	verdict_emit(s, shown, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL, &p->json);
 	p->alerted |= s->alerted;
 }
 
@@ -396,6 +399,14 @@ int pipeline_audit(struct pipeline *p, uint32_t sandbox_id, enum wire_kind kind,
 	return session_emit(s, &p->ev, &p->json);
 }
 
+void pipeline_redacted(struct pipeline *p, uint32_t sandbox_id, uint64_t places)
+{
+	struct session *s = find_session(p, sandbox_id);
+
+	if (s)
+		s->redacted += places;
+}
+
 int pipeline_terminal(struct pipeline *p, uint32_t sandbox_id, const struct terminal_mark *mark)
 {
 	struct session *s = find_session(p, sandbox_id);
@@ -407,6 +418,7 @@ int pipeline_terminal(struct pipeline *p, uint32_t sandbox_id, const struct term
 	arena_reset(&p->arena);
 	event_init(&p->ev, WIRE_TERMINAL, &p->arena);
 	session_fill(s, &p->ev, clock_boot_ns());
+	s->redacted += mark->redactions;
 	event_set_u64(&p->ev, F_TERMINAL_FIRST, mark->first);
 	event_set_u64(&p->ev, F_TERMINAL_LAST, mark->last);
 	event_set_u64(&p->ev, F_TERMINAL_BYTES, mark->bytes);

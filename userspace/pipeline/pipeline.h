@@ -18,6 +18,7 @@ struct pipeline;
 struct session;
 struct enrich_place;
 struct clock_state;
+struct redaction;
 
 struct session_options {
 	uint32_t sandbox_id;
@@ -42,6 +43,7 @@ struct session_options {
 	struct action_target target;	 /* borrowed descriptors */
 	struct hold_policy hold;
 	bool dry_run;		 /* actions are told, not done */
+	struct redaction *redaction; /* borrowed; NULL = secrets are recorded */
 	struct journal *journal; /* borrowed; NULL = events are judged but not kept */
 };
 
@@ -98,6 +100,8 @@ int pipeline_set_rules(struct pipeline *p, const struct ruleset *rules, size_t *
 
 /* What of the terminal's recording is on disk: binds it into the events' chain. Tell all marks, in order. */
 int pipeline_terminal(struct pipeline *p, uint32_t sandbox_id, const struct terminal_mark *mark);
+/* So many places of the next event were redacted already: what it is about. */
+void pipeline_redacted(struct pipeline *p, uint32_t sandbox_id, uint64_t places);
 /* audit.rules: what became of rules that were to be loaded. rule.set is the set in force. */
 int pipeline_rules_event(struct pipeline *p, uint32_t sandbox_id, bool ok, const char *text);
 

@@ -15,6 +15,7 @@
 
 #define COMMIT_AT  (1 << 20) /* bytes that wait, or: */
 #define COMMIT_NS  (200 * NSEC_PER_MSEC)
+#define IDLE_NS	  (250 * NSEC_PER_MSEC) /* of silence: what waits for its line to end is told */
 #define OTHERS_MAX (1 << 20) /* keys and sizes; a person gets nowhere near */
 
 struct stream {
@@ -35,7 +36,9 @@ struct recorder {
 	struct stream s[TERMINAL_STREAMS];
 	struct buf filtered, record;
 	uint64_t deadline; /* CLOCK_MONOTONIC; 0 = nothing waits */
+	uint64_t idle_at;  /* likewise: the filter may hold something back */
 	uint64_t lost;	   /* bytes, in all */
+	uint64_t redacted; /* places, told with a mark */
 	uint64_t input;	   /* bytes kept of what was typed */
 	uint64_t others;   /* records that are not output */
 
@@ -184,6 +187,25 @@ static void take_record(struct recorder *r, struct terminal_record *rec)
 		r->lost += rec->data.n;
 	else
 		take_data(r, *rec, (struct str){ r->filtered.p, r->filtered.n });
+	r->idle_at = clock_ns(CLOCK_MONOTONIC) + IDLE_NS;
+}
+
+static void look_idle(struct recorder *r)
+{
+	const struct output_filter *f = r->opt.filter;
+
+	r->idle_at = 0;
+	for (int i = 0; f && i < TERMINAL_STREAMS; i++) {
+		const struct terminal_record rec = {
+			.type = TERMINAL_OUTPUT,
+			.stream = (enum terminal_stream)i,
+			.mono = r->s[i].last,
+		};
+
+		buf_reset(&r->filtered);
+		if (f->idle(f->arg, rec.stream, &r->filtered) == 0)
+			take_data(r, rec, (struct str){ r->filtered.p, r->filtered.n });
+	}
 }
 
 static void commit(struct recorder *r)
@@ -204,6 +226,12 @@ static void commit(struct recorder *r)
 			r->mark.first = m.first;
 		r->mark.last = m.last;
 		r->mark.bytes += m.bytes;
+		if (r->opt.filter) {
+			uint64_t n = r->opt.filter->places(r->opt.filter->arg);
+
+			r->mark.redactions += n - r->redacted;
+			r->redacted = n;
+		}
 		memcpy(r->mark.head, m.head, sizeof(m.head));
 		eventfd_write(r->event, 1);
 	}
@@ -230,11 +258,18 @@ static int receive(struct recorder *r)
 
 static int wait_ms(const struct recorder *r)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), at = r->deadline;
 
-	if (!r->deadline)
+	if (r->idle_at && (!at || r->idle_at < at))
+		at = r->idle_at;
+	if (!at)
 		return -1;
-	return r->deadline > now ? (int)((r->deadline - now) / NSEC_PER_MSEC) + 1 : 0;
+	return at > now ? (int)((at - now) / NSEC_PER_MSEC) + 1 : 0;
+}
+
+static bool is_due(uint64_t at)
+{
+	return at && at <= clock_ns(CLOCK_MONOTONIC);
 }
 
 static void end_streams(struct recorder *r)
@@ -279,8 +314,10 @@ static void *run(void *arg)
 		while ((got = receive(r)) == 1)
 			if (r->log && terminal_log_behind(r->log) >= COMMIT_AT)
 				break;
+		if (is_due(r->idle_at))
+			look_idle(r);
 		if (r->deadline &&
-		    (wait_ms(r) == 0 || (r->log && terminal_log_behind(r->log) >= COMMIT_AT)))
+		    (is_due(r->deadline) || (r->log && terminal_log_behind(r->log) >= COMMIT_AT)))
 			commit(r);
 	}
 	end_streams(r);
@@ -338,6 +375,7 @@ void recorder_told(struct recorder *r, const struct terminal_mark *mark)
 	pthread_mutex_lock(&r->lock);
 	r->mark.first = r->mark.last == mark->last ? 0 : mark->last + 1;
 	r->mark.bytes -= mark->bytes;
+	r->mark.redactions -= mark->redactions;
 	pthread_mutex_unlock(&r->lock);
 }
 

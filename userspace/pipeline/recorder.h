@@ -15,8 +15,12 @@ struct output_filter {
 	/* Appends to `out` what may be kept of `in` so far; may hold bytes back for later. 0 or -errno:
 	 * then nothing of `in` is kept. */
 	int (*feed)(void *arg, enum terminal_stream stream, struct str in, struct buf *out);
-	/* What is still held back: the stream has ended, or was silent for a while. */
+	/* It was silent for a while: what of it can do without what follows. */
+	int (*idle)(void *arg, enum terminal_stream stream, struct buf *out);
+	/* What is still held back: the stream has ended. */
 	int (*flush)(void *arg, enum terminal_stream stream, struct buf *out);
+	/* How many secrets were taken out so far. */
+	uint64_t (*places)(void *arg);
 	void *arg;
 };
 

@@ -27,6 +27,7 @@
 #include "userspace/pipeline/enforcement.h"
 #include "userspace/pipeline/limits.h"
 #include "userspace/pipeline/privdrop.h"
+#include "userspace/pipeline/redaction.h"
 #include "userspace/pipeline/relay.h"
 #include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
@@ -241,8 +242,7 @@ static void open_status(struct run *run)
 	json_strz(&j, run->result->bundle);
 	json_key(&j, "command");
 	json_array_begin(&j);
-	for (char *const *arg = run->spec.argv; *arg; arg++)
-		json_strz(&j, *arg);
+	redaction_of_words(run->opt->redactor, run->spec.argv, &j);
 	json_array_end(&j);
 	json_key(&j, "degraded");
 	json_array_begin(&j);
@@ -394,6 +394,7 @@ static int start_engine(struct run *run, struct err *err)
 		.sinks = run->opt->sinks,
 		.sinks_n = run->opt->sinks_n,
 		.witness = run->opt->witness,
+		.redactor = run->opt->redactor,
 		.usage = run->next_usage ? &run->usage : NULL,
 		.pressure = run->opt->pressure,
 		.when_full = run->opt->when_full,

@@ -36,6 +36,7 @@ struct run_options {
 	struct hold_policy hold;
 	uint64_t usage_period_ns;	 /* between samples for usage.*; 0 = default */
 	const struct baseline *baseline; /* what is usual; NULL = nothing is compared */
+	const struct redactor *redactor; /* NULL = secrets are recorded as they are */
 	bool unlogged;			 /* a trial of our own: not for the host log */
 	const char *session_dir;	 /* NULL = <state>/sessions/<session> */
 	struct exporter_config *sinks;

@@ -8,6 +8,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
+#include "userspace/pipeline/redaction.h"
 
 struct session *session_new(const struct session_options *opt)
 {
@@ -31,6 +32,7 @@ struct session *session_new(const struct session_options *opt)
 	s->holds.policy = opt->hold;
 	s->dry_run = opt->dry_run;
 	s->journal = opt->journal;
+	s->redaction = opt->redaction;
 	return s;
 }
 
@@ -106,11 +108,31 @@ static struct str event_id(const struct session *s, struct arena *arena, uint64_
 	return (struct str){ d, n + 1 + k };
 }
 
+struct event *session_redact(struct session *s, struct event *ev)
+{
+	struct redact *x = redaction_redact(s->redaction);
+	struct event *made = ev;
+
+	if (ev->is_clean)
+		return ev;
+	if (x && redact_event(x, ev, &made) < 0) {
+		redact_bare(x, ev);
+		made = ev;
+	}
+	made->is_clean = true;
+	return made;
+}
+
 static int write_event(struct session *s, struct event *ev, struct buf *json)
 {
 	uint64_t seq = s->journal ? journal_next_seq(s->journal) : s->seq + 1;
 	int r;
 
+	ev = session_redact(s, ev);
+	if (s->redacted) {
+		event_set_u64(ev, F_REDACTIONS, event_u64(ev, F_REDACTIONS) + s->redacted);
+		s->redacted = 0;
+	}
 	event_set_u64(ev, F_SEQ, seq);
 	event_set_str(ev, F_ID, event_id(s, ev->arena, seq));
 	buf_reset(json);
@@ -242,6 +264,8 @@ int session_summary(const struct session *s, struct buf *out)
 	json_bool(&j, s->clock.is_synced);
 	json_object_end(&j);
 	statement_json(&s->statement, &j);
+	json_key(&j, "redaction");
+	redaction_json(s->redaction, &j);
 	json_key(&j, "by_kind");
 	json_object_begin(&j);
 	for (size_t i = 0; i < event_kinds_n && i < ARRAY_SIZE(s->stats.by_kind); i++) {

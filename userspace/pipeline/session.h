@@ -29,6 +29,8 @@ struct session {
 	int64_t real_offset_ns;
 	struct action_target target;
 	struct journal *journal;
+	struct redaction *redaction; /* borrowed; NULL = none */
+	uint64_t redacted;	     /* places that the next event tells of besides its own */
 	uint64_t seq; /* last one given */
 	struct session_stats stats;
 	struct statement statement;
@@ -50,7 +52,9 @@ void session_free(struct session *s);
 /* Identity slots of an event that the agent makes itself, at `boot_ns`. */
 void session_fill(const struct session *s, struct event *ev, uint64_t boot_ns);
 
-/* Number the event, write it to the journal, count it. `json` is scratch. A record that the journal
+/* What of an event may be recorded: itself, or a copy in its arena. */
+struct event *session_redact(struct session *s, struct event *ev);
+/* Number the event, write it to the journal without its secrets, count it. `json` is scratch. A record that the journal
  * cannot take becomes part of the next gap event. */
 int session_emit(struct session *s, struct event *ev, struct buf *json);
 /* Events that could not become records: told by the next gap event. ts in CLOCK_BOOTTIME ns. */

@@ -184,7 +184,7 @@ static const char *enforced_text(const struct session *s, const struct event *ev
 void verdict_copy_evidence(struct event *to, const struct event *from)
 {
 	static const enum field_id own[] = { F_V,	   F_ID,      F_SEQ,
-					     F_KIND,	   F_VANTAGE, F_PROC_ANCESTORS,
+					     F_KIND,	   F_VANTAGE, F_PROC_ANCESTORS, F_REDACTIONS,
 					     F_PROC_PARGS, F_DEGRADED };
 	uint64_t skip[EVENT_PRESENT_WORDS] = { 0 };
 

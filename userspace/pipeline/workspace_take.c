@@ -10,11 +10,13 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/redact/redact.h"
 #include "userspace/workspace/workspace.h"
 
 struct taken {
 	bool has;
 	uint8_t name[32];
+	uint64_t places; /* that were redacted */
 };
 
 /* blobs/<SHA-256 of its bytes>. */
@@ -40,11 +42,34 @@ static int keep_blob(struct workspace_texts *t, const void *p, size_t n, uint8_t
 
 static void take_text(struct workspace_texts *t, const struct buf *b, struct taken *ret)
 {
-	int r = keep_blob(t, b->n ? b->p : "", b->n, ret->name);
+	auto_buf struct buf clean = { 0 };
+	int r = t->redact ? redact_text(t->redact, (struct str){ b->p, b->n }, &clean) : 0;
 
+	ret->places = r > 0 ? (uint64_t)r : 0;
+	if (r > 0)
+		r = keep_blob(t, clean.p, clean.n, ret->name);
+	else if (r == 0)
+		r = keep_blob(t, b->n ? b->p : "", b->n, ret->name);
 	ret->has = r == 0;
 	if (r < 0 && r != -ENOSPC)
 		log_warn("a changed text is not kept: %s", strerror(-r));
+}
+
+/* What is left of a text and the hash of the whole would let anybody try passwords. */
+static void drop_hash(struct buf *b, struct wire_change *w, const struct taken *text,
+		      const struct taken *before)
+{
+	static const char why[] = "redacted\0\0\0\0\0\0\0";
+
+	if (!text->places && !before->places)
+		return;
+	w->has &= ~(uint32_t)((text->places ? WIRE_CHANGE_SHA256 : 0) |
+			      (before->places ? WIRE_CHANGE_SHA256_BEFORE : 0));
+	if (w->unhashed.len || b->n > UINT16_MAX - sizeof(why))
+		return;
+	w->unhashed = (struct wire_str){ (uint16_t)b->n, sizeof("redacted") };
+	buf_add(b, why, sizeof(why));
+	w->h.len = (uint32_t)b->n;
 }
 
 static void take_record(struct pipeline *p, uint32_t sandbox_id, struct buf *b,
@@ -67,6 +92,8 @@ static void take_record(struct pipeline *p, uint32_t sandbox_id, struct buf *b,
 			 (before->has ? WIRE_CHANGE_TEXT_BEFORE : 0);
 		memcpy(w.text, text->name, sizeof(w.text));
 		memcpy(w.text_before, before->name, sizeof(w.text_before));
+		drop_hash(b, &w, text, before);
+		pipeline_redacted(p, sandbox_id, text->places + before->places);
 		memcpy(b->p, &w, sizeof(w));
 	}
 	pipeline_feed(p, b->p, b->n);
@@ -87,7 +114,7 @@ void workspace_take(struct workspace_texts *t, struct pipeline *p, uint32_t sand
 			take_text(t, &b, &before);
 		} else {
 			take_record(p, sandbox_id, &b, &text, &before);
-			text.has = before.has = false;
+			text = before = (struct taken){ 0 };
 		}
 	}
 }

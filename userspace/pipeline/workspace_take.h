@@ -7,7 +7,10 @@
 
 #define WORKSPACE_BLOBS_MAX (32ull << 20) /* bytes of texts that a bundle keeps */
 
+struct redact;
+
 struct workspace_texts {
+	struct redact *redact; /* NULL = they are kept with their secrets */
 	int bundle_fd;
 	uint64_t bytes; /* kept so far */
 };

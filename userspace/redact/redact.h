@@ -99,6 +99,8 @@ int redact_words(struct redact *x, enum words words, struct words_in in, struct 
 /* All strings of an event that come from the sandbox or quote it. 0: there is nothing; else *ret is a copy in the
  * event's arena, whose F_REDACTIONS says how many. -ENOMEM. */
 int redact_event(struct redact *x, const struct event *ev, struct event **ret);
+/* There was no memory for that: the event loses all these strings, and can be recorded. */
+void redact_bare(struct redact *x, struct event *ev);
 /* A text of ours that may quote them (messages), in place; cut if the marks do not fit in `size`. */
 void redact_in_place(struct redact *x, char *text, size_t size);
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/cli/run_redact.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "userspace/base/fd.h"
+#include "userspace/base/log.h"
+#include "userspace/pipeline/run.h"
+
+#define KEY_FILE "redact.key"
+
+/* <state>/keys/redact.key: 32 bytes, for root only. Made once; two that make it at the same time get the same. */
+static int host_key(uint8_t ret[REDACT_KEY_LEN], bool own_state, struct err *err)
+{
+	auto_close int dir = -1, fd = -1;
+	struct stat st;
+	int r;
+
+	if (own_state && access(state_dir(), F_OK) < 0) {
+		randombytes_buf(ret, REDACT_KEY_LEN);
+		return 0;
+	}
+	r = keys_open(&dir, true, err);
+	if (r < 0)
+		return r;
+	fd = openat(dir, KEY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 && errno == ENOENT) {
+		char name[64];
+
+		randombytes_buf(ret, REDACT_KEY_LEN);
+		snprintf(name, sizeof(name), "." KEY_FILE ".%d", (int)getpid());
+		r = file_replace_at(dir, name, ret, REDACT_KEY_LEN, 0600);
+		if (r == 0 && linkat(dir, name, dir, KEY_FILE, 0) < 0 && errno != EEXIST)
+			r = -errno;
+		unlinkat(dir, name, 0);
+		if (r < 0)
+			return err_set(err, r, "key for redaction: %m");
+		fd = openat(dir, KEY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	}
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, errno, "key for redaction: %m");
+	if (!S_ISREG(st.st_mode) || st.st_mode & 077 || st.st_uid != geteuid())
+		return err_set(err, EPERM,
+			       "key for redaction: keys/" KEY_FILE
+			       " is not for root alone (chmod 600)");
+	if (fd_read_full(fd, ret, REDACT_KEY_LEN) != REDACT_KEY_LEN)
+		return err_set(err, EBADMSG, "key for redaction: keys/" KEY_FILE " is cut");
+	return 0;
+}
+
+static int add_rules(struct redactor *r, const struct option_list *files, struct err *err)
+{
+	int e = redactor_add_builtin(r, err);
+
+	for (size_t i = 0; e == 0 && i < files->n; i++) {
+		auto_free char *text = NULL;
+		size_t n = 0;
+
+		e = file_read_at(AT_FDCWD, files->v[i], REDACT_FILE_MAX, &text, &n);
+		if (e < 0)
+			return err_set(err, e, "redaction rules '%s': %m", files->v[i]);
+		e = redactor_add_rules(r, files->v[i], (struct str){ text, n }, err);
+	}
+	return e;
+}
+
+int redactor_of_files(struct redactor **ret, const struct option_list *files, struct err *err)
+{
+	AUTO(redactor) struct redactor *r = NULL;
+	uint8_t key[REDACT_KEY_LEN];
+	int e;
+
+	if (sodium_init() < 0)
+		return err_set(err, EIO, "redaction: libsodium cannot be set up");
+	randombytes_buf(key, sizeof(key));
+	e = redactor_new(&r, key, err);
+	if (e == 0)
+		e = add_rules(r, files, err);
+	if (e == 0)
+		e = redactor_finish(r, err);
+	if (e < 0)
+		return e;
+	*ret = take_ptr(r);
+	return 0;
+}
+
+static int add_value(struct redactor *r, const char *name, struct str value, struct err *err)
+{
+	int e = redactor_add_value(r, name, value);
+
+	if (e == -ERANGE) {
+		log_warn(
+			"redaction: the value of '%s' is shorter than %d bytes or longer than %d: it "
+			"is not looked for in texts",
+			name, REDACT_VALUE_MIN, REDACT_VALUE_MAX);
+		return 0;
+	}
+	return e < 0 ? err_set(err, e, "redaction: the value of '%s': %m", name) : 0;
+}
+
+static int add_environment(struct redactor *r, const struct sandbox_spec *spec, struct err *err)
+{
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < spec->env_n; i++) {
+		const char *eq = strchr(spec->env[i], '=');
+		struct str name = { spec->env[i], eq ? (size_t)(eq - spec->env[i]) : 0 };
+		char full[REDACT_NAME_MAX + 1];
+
+		if (!eq || !eq[1] || !redact_is_secret_name(name))
+			continue;
+		snprintf(full, sizeof(full), "env.%.*s", (int)name.n, name.p);
+		e = add_value(r, full, str_from(eq + 1), err);
+	}
+	return e;
+}
+
+/* Who may read or write that file knows or chooses the secrets: root alone. */
+static int add_file(struct redactor *r, const char *path, struct err *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	auto_buf struct buf text;
+	struct stat st;
+	char *line, *save = NULL;
+	int e;
+
+	buf_init(&text, REDACT_FILE_MAX);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, errno, "option '--redact-value-file': '%s': %m", path);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
+		return err_set(err, EPERM,
+			       "option '--redact-value-file': '%s' must be a file for its owner "
+			       "alone, root (chmod 600)",
+			       path);
+	e = fd_read_rest(fd, &text);
+	if (e == 0)
+		e = buf_addc(&text, 0);
+	if (e < 0)
+		return err_set(err, e, "option '--redact-value-file': '%s': %m", path);
+	for (line = strtok_r(text.p, "\r\n", &save); e == 0 && line;
+	     line = strtok_r(NULL, "\r\n", &save))
+		e = add_value(r, "value", str_from(line), err);
+	sodium_memzero(text.p, text.n);
+	return e;
+}
+
+int run_redactor(struct redactor **ret, const struct redact_args *a,
+		 const struct sandbox_spec *spec, bool own_state, struct err *err)
+{
+	AUTO(redactor) struct redactor *r = NULL;
+	uint8_t key[REDACT_KEY_LEN];
+	int e;
+
+	*ret = NULL;
+	for (size_t i = 0; i < a->rules.n; i++)
+		if (!strcmp(a->rules.v[i], "off"))
+			return a->rules.n == 1 && !a->values.n && !a->value_files.n && !a->escrow
+				       ? 0
+				       : err_set(err, EINVAL,
+						 "option '--redact': 'off' and something to redact "
+						 "contradict each other");
+	if (sodium_init() < 0)
+		return err_set(err, EIO, "redaction: libsodium cannot be set up");
+	e = host_key(key, own_state, err);
+	if (e == 0)
+		e = redactor_new(&r, key, err);
+	sodium_memzero(key, sizeof(key));
+	if (e == 0)
+		e = add_rules(r, &a->rules, err);
+	if (e == 0)
+		e = add_environment(r, spec, err);
+	for (size_t i = 0; e == 0 && i < a->values.n; i++)
+		e = add_value(r, "value", str_from(a->values.v[i]), err);
+	for (size_t i = 0; e == 0 && i < a->value_files.n; i++)
+		e = add_file(r, a->value_files.v[i], err);
+	if (e == 0)
+		e = redactor_finish(r, err);
+	if (e < 0)
+		return e;
+	*ret = take_ptr(r);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of `warder run` about redaction -> a redactor. */
+#ifndef WARDER_CLI_RUN_REDACT_H
+#define WARDER_CLI_RUN_REDACT_H
+
+#include "runtime/sandbox.h"
+#include "userspace/base/option.h"
+#include "userspace/redact/redact.h"
+
+struct redact_args {
+	struct option_list rules;  /* files, after the built-in ones; "off" alone: none at all */
+	struct option_list values; /* known secrets, of a policy */
+	struct option_list value_files; /* one a line */
+	const char *escrow;		/* who may read what was taken out; NULL = nobody */
+};
+
+/* *ret: NULL when it is off. As root: the host's key is made when there is none yet; `own_state`: records go
+ * elsewhere, and without a state directory the key is one for this session alone. Values of the sandbox's
+ * environment whose names say that they are secrets are known, too. */
+int run_redactor(struct redactor **ret, const struct redact_args *a,
+		 const struct sandbox_spec *spec, bool own_state, struct err *err);
+/* The same without values, and with a key for now: rules for `warder redact`. */
+int redactor_of_files(struct redactor **ret, const struct option_list *files, struct err *err);
+
+#endif
