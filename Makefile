@@ -30,7 +30,7 @@ ARCH := $(shell uname -m | sed 's/aarch64/arm64/')
 BPF_TARGET_ARCH := $(if $(filter arm64,$(ARCH)),arm64,x86)
 
 # ---- libraries of others ----
-PKGS := libbpf libelf libzstd yaml-0.1 libseccomp rdkafka libcares libsodium libssl libcrypto zlib libpcre2-8 sqlite3
+PKGS := libbpf libelf libzstd yaml-0.1 libseccomp rdkafka libcares libsodium libssl libcrypto zlib libpcre2-8 sqlite3 vterm
 PKG_CFLAGS := $(shell $(PKGCONF) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKGCONF) --libs $(PKGS) 2>/dev/null)
 

@@ -15,8 +15,10 @@ import pty
 import select
 import signal
 import struct
+import sys
 import termios
 import time
+import unittest
 
 from warder import SLOW
 
@@ -130,3 +132,37 @@ class Terminal:
         while self.read(0.05):
             pass
         return self.code
+
+
+class Screen:
+    """What the terminal of a Terminal shows, by an emulator of another make (pyte)."""
+
+    def __init__(self, terminal, rows=24, cols=80):
+        try:
+            import pyte
+        except ImportError:
+            sys.path.append("/usr/lib/python3/dist-packages")  # the distribution's, for another Python
+            try:
+                import pyte
+            except ImportError:
+                raise unittest.SkipTest("python3-pyte is not installed (make deps)")
+        self.terminal, self.fed = terminal, 0
+        self.screen = pyte.Screen(cols, rows)
+        self.stream = pyte.ByteStream(self.screen)
+
+    @property
+    def rows(self):
+        self.stream.feed(self.terminal.out[self.fed:])
+        self.fed = len(self.terminal.out)
+        return [row.rstrip() for row in self.screen.display]
+
+    def resize(self, rows, cols):
+        self.screen.resize(rows, cols)
+        self.terminal.resize(rows, cols)
+
+    def until(self, fn):
+        """Wait until fn(rows) is true."""
+        try:
+            self.terminal.until("that", lambda: fn(self.rows))
+        except AssertionError:
+            raise AssertionError("waited for it; on the screen:\n" + "\n".join(self.rows))

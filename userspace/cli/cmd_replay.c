@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/replay_tty.h"
+#include "userspace/cli/replay_ui.h"
 #include "userspace/cli/util.h"
+#include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/rejudge.h"
 #include "userspace/pipeline/walk.h"
 #include "userspace/replay/timeline.h"
@@ -21,12 +24,10 @@
 DEFINE_AUTO(rule_filter, rule_filter_free)
 DEFINE_AUTO(ruleset, ruleset_free)
 
-#define PAUSE_MAX_NS (10 * NSEC_PER_SEC) /* a longer silence is not sat through */
-
 struct replay_args {
 	const char *filter;
 	struct option_list rules;
-	uint64_t speed, from, to;
+	uint64_t speed, from, to, idle;
 	bool tty, events, alerts, default_rules, json, help;
 };
 
@@ -38,6 +39,8 @@ static const struct option_def OPTIONS[] = {
 	{ "tty", 0, OPT_FLAG, AT(tty), NULL,
 	  "what its terminal or output showed, and nothing else; harmless for the terminal it is shown on" },
 	{ "speed", 0, OPT_FRACTION, AT(speed), "X", "so many times as fast: 0.5, 10 (default: 1)" },
+	{ "idle-limit", 0, OPT_DURATION, AT(idle), "TIME",
+	  "shorten silences to so much (default: 10s; 0: none)" },
 	{ "from", 0, OPT_DURATION, AT(from), "TIME",
 	  "begin so long after the session's start: 90s" },
 	{ "to", 0, OPT_DURATION, AT(to), "TIME", "end so long after the session's start" },
@@ -55,8 +58,9 @@ static const struct option_def OPTIONS[] = {
 
 static const char PURPOSE[] =
 	"Show what happened in a session, a line an event: when, which process (indented by its\n"
-	"place in the process tree), and what it did. On a terminal in its own time; into a pipe, or\n"
-	"with --events, at once.\n\n"
+	"place in the process tree), and what it did. On a terminal in its own time, below what the\n"
+	"session's terminal showed: space pauses, + - speed, arrows [ ] move, g time, n N alerts,\n"
+	"/ search, ? help, q leaves. Into a pipe, or with --events, at once and without keys.\n\n"
 	"With --rules: nothing is replayed, the recorded events are judged again. Exit code 0: the\n"
 	"same alerts; 1: a difference; 125: error.";
 
@@ -110,7 +114,8 @@ static void pace(struct player *p, uint64_t mono)
 		return;
 	if (p->shown && mono > p->shown) {
 		ns = (mono - p->shown) / p->args->speed * 1000;
-		ns = MIN(ns, PAUSE_MAX_NS);
+		if (p->args->idle)
+			ns = MIN(ns, p->args->idle);
 		fflush(stdout);
 		nanosleep(&(struct timespec){ (time_t)(ns / NSEC_PER_SEC),
 					      (long)(ns % NSEC_PER_SEC) },
@@ -163,6 +168,61 @@ static int replay_timeline(const struct replay_args *args, int fd, struct err *e
 	r = play(&p, fd, err);
 	buf_done(&p.line);
 	return r;
+}
+
+/* ---- at a terminal ---- */
+
+static bool ui_wants(void *arg, const struct event *ev)
+{
+	const struct player *p = arg;
+
+	if (p->args->alerts && !is_grave(ev->kind))
+		return false;
+	return !p->filter || rule_filter_match(p->filter, ev);
+}
+
+/* What is shown was made by whoever is replayed: it is read with the rights of the record's owner, not of root. */
+static int give_up_root(int bundle, struct err *err)
+{
+	struct stat st;
+
+	if (geteuid() != 0 || fstat(bundle, &st) < 0 || st.st_uid == 0 || st.st_gid == 0)
+		return 0;
+	return privdrop(st.st_uid, st.st_gid, err);
+}
+
+static int replay_keys(const struct replay_args *args, int fd, struct err *err)
+{
+	AUTO(rule_filter) struct rule_filter *filter = NULL;
+	const char *no_colour = getenv("NO_COLOR");
+	struct player p = { .args = args };
+	const struct replay_ui ui = {
+		.playback = { .colour = !(no_colour && *no_colour),
+			      .to = args->to,
+			      .wanted = ui_wants,
+			      .arg = &p },
+		.speed = args->speed,
+		.idle_ns = args->idle,
+		.from = args->from,
+	};
+	int r = 0;
+
+	if (args->filter)
+		r = rule_filter_new(&filter, str_from(args->filter), err);
+	if (r < 0)
+		return err_wrap(err, r, "--filter");
+	p.filter = filter;
+	r = give_up_root(fd, err);
+	return r < 0 ? r : replay_ui(&ui, fd, err);
+}
+
+/* A terminal that takes no more than lines gets lines. */
+static bool has_keys(const struct replay_args *args)
+{
+	const char *term = getenv("TERM");
+
+	return !args->events && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term &&
+	       strcmp(term, "dumb") != 0;
 }
 
 /* ---- judging again ---- */
@@ -224,7 +284,7 @@ static int replay_rules(struct replay_args *args, int fd, int *ret_code, struct 
 
 int cmd_replay(int argc, char **argv)
 {
-	struct replay_args args = { .speed = 1000 };
+	struct replay_args args = { .speed = 1000, .idle = REPLAY_IDLE_NS };
 	auto_close int fd = -1;
 	struct err err = { 0 };
 	int n, r, code = 0;
@@ -250,14 +310,17 @@ int cmd_replay(int argc, char **argv)
 	if (bundle_open(&fd, argv[1], "replay", &err) < 0)
 		return cli_fail(&err);
 	if (args.tty)
-		r = replay_tty(&(struct replay_tty){ .speed = args.speed,
-						     .from = args.from,
-						     .to = args.to,
-						     .paced = isatty(STDOUT_FILENO),
-						     .idle_ns = PAUSE_MAX_NS },
-			       fd, &err);
+		r = replay_tty(
+			&(struct replay_tty){ .speed = args.speed,
+					      .from = args.from,
+					      .to = args.to,
+					      .paced = isatty(STDOUT_FILENO),
+					      .idle_ns = args.idle ? args.idle : UINT64_MAX },
+			fd, &err);
 	else if (args.rules.n || args.default_rules)
 		r = replay_rules(&args, fd, &code, &err);
+	else if (has_keys(&args))
+		r = replay_keys(&args, fd, &err);
 	else
 		r = replay_timeline(&args, fd, &err);
 	if (r < 0) {

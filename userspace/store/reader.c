@@ -338,8 +338,31 @@ int journal_reader_seek(struct journal_reader *r, uint64_t seq, struct err *err)
 	return s < 0 ? s : 0;
 }
 
+/* Frames that were passed over, the latest ones. */
+#define PASSED_MAX 1024
+
+struct passed {
+	struct {
+		unsigned segment;
+		uint64_t off, seq;
+		uint32_t raw_len;
+	} v[PASSED_MAX];
+	size_t n; /* in all */
+};
+
+static void note_passed(struct passed *p, const struct journal_reader *r, const struct frame *f)
+{
+	size_t i = p->n++ % PASSED_MAX;
+
+	p->v[i].segment = r->file.number;
+	p->v[i].off = r->off;
+	p->v[i].seq = r->next_seq;
+	p->v[i].raw_len = f->h.raw_len;
+}
+
 /* Passes over frames that were closed before `boot_ns`. 1: stands at one that was not; 0: at the end. */
-static int pass_older(struct journal_reader *r, uint64_t boot_ns, struct err *err)
+static int pass_older(struct journal_reader *r, uint64_t boot_ns, struct passed *passed,
+		      struct err *err)
 {
 	struct frame frame;
 	uint64_t size;
@@ -354,6 +377,8 @@ static int pass_older(struct journal_reader *r, uint64_t boot_ns, struct err *er
 		    frame.h.first_seq == r->next_seq) {
 			if (frame.h.boot_ns >= boot_ns)
 				return 1;
+			if (passed)
+				note_passed(passed, r, &frame);
 			r->off = frame_end(&frame);
 			r->next_seq += frame.h.n;
 			continue;
@@ -375,10 +400,74 @@ int journal_reader_seek_time(struct journal_reader *r, uint64_t boot_ns, struct 
 	r->skip_to = 1;
 	s = find_segment(r, &to, err);
 	if (s == 1)
-		s = pass_older(r, boot_ns, err);
+		s = pass_older(r, boot_ns, NULL, err);
 	else if (s == 0)
 		go_to_start(r);
 	return s < 0 ? s : 0;
+}
+
+/* Into segment `number`, which was there before. */
+static int enter_number(struct journal_reader *r, unsigned number, struct err *err)
+{
+	struct segment_file f = SEGMENT_FILE_OF(r->file.kind);
+	struct segment_header h;
+	int s = open_segment(r, number, &f, &h, err);
+
+	if (s < 0)
+		return s;
+	if (s == 0)
+		return err_set(err, EBADMSG, "%s.%04u.seg is gone", kind_name(r), number);
+	enter_segment(r, &f, &h);
+	return 0;
+}
+
+static int go_back(struct journal_reader *r, const struct passed *p, size_t bytes, struct err *err)
+{
+	size_t i = p->n, back = MIN(p->n, (size_t)PASSED_MAX);
+	uint64_t sum = 0;
+	int s = 0;
+
+	if (!back)
+		return 0;
+	while (sum < bytes && i > p->n - back)
+		sum += p->v[--i % PASSED_MAX].raw_len;
+	if (i == p->n)
+		return 0;
+	i %= PASSED_MAX;
+	if (p->v[i].segment != r->file.number)
+		s = enter_number(r, p->v[i].segment, err);
+	if (s < 0)
+		return s;
+	r->off = p->v[i].off;
+	r->next_seq = p->v[i].seq;
+	r->end = r->final = false;
+	return 0;
+}
+
+int journal_reader_seek_back(struct journal_reader *r, uint64_t boot_ns, size_t bytes,
+			     bool *ret_start, struct err *err)
+{
+	const struct place to = { .boot_ns = boot_ns };
+	auto_free struct passed *p = malloc(sizeof(*p));
+	int s;
+
+	if (!p)
+		return err_set(err, ENOMEM, "journal reader: %m");
+	p->n = 0;
+	r->skip_to = 1;
+	s = find_segment(r, &to, err);
+	if (s == 0)
+		go_to_start(r);
+	if (s == 1 && r->file.number > 1)
+		s = enter_number(r, r->file.number - 1, err) < 0 ? -EBADMSG : 1;
+	if (s == 1)
+		s = pass_older(r, boot_ns, p, err);
+	if (s >= 0)
+		s = go_back(r, p, bytes, err);
+	if (s < 0)
+		return s;
+	*ret_start = r->next_seq == 1;
+	return 0;
 }
 
 bool journal_reader_at_end(const struct journal_reader *r)

@@ -96,6 +96,11 @@ int journal_reader_seek(struct journal_reader *r, uint64_t seq, struct err *err)
 /* The next record is one of the first frame that was closed at `boot_ns` (CLOCK_BOOTTIME) or later; its
  * first ones may be older. Past the end: nothing more. */
 int journal_reader_seek_time(struct journal_reader *r, uint64_t boot_ns, struct err *err);
+/* As seek_time, but so much earlier that records of at least `bytes` bytes lie before that moment, or at the start;
+ * *ret_start: it is the start. Reads frame headers only; what is that far back in more than one older segment, or
+ * in more than 1,024 frames, is not gone back to. */
+int journal_reader_seek_back(struct journal_reader *r, uint64_t boot_ns, size_t bytes,
+			     bool *ret_start, struct err *err);
 /* Sealed, and everything was read. */
 bool journal_reader_at_end(const struct journal_reader *r);
 

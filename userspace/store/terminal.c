@@ -165,3 +165,10 @@ int terminal_reader_seek_time(struct terminal_reader *r, uint64_t mono, struct e
 	r->skip_before = mono;
 	return journal_reader_seek_time(r->journal, mono, err);
 }
+
+int terminal_reader_seek_back(struct terminal_reader *r, uint64_t mono, size_t bytes,
+			      bool *ret_start, struct err *err)
+{
+	r->skip_before = 0;
+	return journal_reader_seek_back(r->journal, mono, bytes, ret_start, err);
+}

@@ -63,6 +63,10 @@ int terminal_reader_seek(struct terminal_reader *r, uint64_t seq, struct err *er
 /* The next record is the first at `mono` or later. Reads frame headers and one frame. */
 int terminal_reader_seek_time(struct terminal_reader *r, uint64_t mono, struct err *err);
 
+/* As journal_reader_seek_back: the next record is the first of a frame. */
+int terminal_reader_seek_back(struct terminal_reader *r, uint64_t mono, size_t bytes,
+			      bool *ret_start, struct err *err);
+
 /* ---- writer: one thread, one a bundle; the directory's lock is the journal's ---- */
 
 struct terminal_log;
