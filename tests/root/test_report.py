@@ -14,6 +14,7 @@ HOSTILE = ["<img src=x onerror=document.title='owned'>", "</script><script>docum
            "-->]]></style><a href=javascript:alert(1)>x"]
 SHOWN = ["<img src=x onerror=document.title='owned'>", "<script>document.title='owned'<", "<svg onload=alert(1)>",
          "\\x1b[2J\\u{202e}gpj.exe", "javascript:alert(1)", "{{7*7}}${7*7}", "-->]]>"]
+KEPT = ("kind", "session", "id", "outcome", "time", "first", "last", "at", "until", "since")  # words of ours, times
 TABS = ("alerts", "files", "network", "packages", "events")
 
 
@@ -226,6 +227,35 @@ class Report(TestCase):
             self.assertEqual([u for u in b.requests() if not u.startswith("http://127.0.0.1:9/")], [])
             self.assertTrue(any("Content Security Policy" in r["message"] for r in b.log("browser")))
 
+    def test_files_and_their_texts(self):
+        ws = self.path("ws")
+        os.mkdir(ws)
+        os.chmod(ws, 0o777)
+        for name in ("kept", "gone"):
+            with open(os.path.join(ws, name), "w") as f:
+                f.write("first\nsecond <b>\nthird\n")
+            os.chmod(os.path.join(ws, name), 0o666)
+        s = self.session("sh", "-c", "sed -i 's/second/2nd/' kept; rm gone; echo '<img src=x onerror=alert(1)>' > new; chmod +x new",
+                         options=["--workspace", ws, "--keep-texts"])
+        self.assertCode(s, 0)
+        with Browser() as b:
+            p = Page(self, b)
+            p.open(self.report(s), "#tab=files")
+            files = p.text("p-files")
+            for want in ("/workspace/kept", "/workspace/gone", "/workspace/new"):
+                self.assertIn(want, files)
+            b.run("for (const e of document.querySelectorAll('#p-files details')) e.open = true;"
+                  "for (const e of document.querySelectorAll('#p-files button')) e.click();")
+            files = wait_for("the texts", lambda: (lambda t: t if "2nd <b>" in t else None)(p.text("p-files")))
+            for want in ("second <b>", "2nd <b>", "<img src=x onerror=alert(1)>"):
+                self.assertIn(want, files)
+            for c in s.kinds("workspace.change"):
+                for name in ("sha256", "sha256_before"):
+                    if name in c["file"]:
+                        self.assertIn(c["file"][name][:8], files)
+            self.assertEqual(b.run("return document.querySelectorAll('#p-files img, #p-files b').length"), 0)
+            p.assertQuiet()
+
     def test_altered_record_says_so(self):
         s = self.session("sh", "-c", "echo hi > a; true")
         seg = s.segments()[0]
@@ -353,6 +383,72 @@ class Made(TestCase):
             self.assertEqual(b.run("return document.querySelectorAll('img, a, iframe').length"), 0)
             self.assertTrue(b.run("return document.title").startswith("Warder"))
             p.assertQuiet()
+
+    def hostile(self, value, n):
+        """The same event with every text in it replaced, but for what is a time, an address, a number or a hash."""
+        if isinstance(value, dict):
+            return {k: v if k in KEPT else self.hostile(v, n + i) for i, (k, v) in enumerate(value.items())}
+        if isinstance(value, list):
+            return [self.hostile(v, n + i) for i, v in enumerate(value)]
+        if not isinstance(value, str) or re.fullmatch(r"(0x)?[0-9a-f:.]+|[0-9-]+T[0-9:.]+Z", value):
+            return value
+        return HOSTILE[n % len(HOSTILE)]
+
+    def test_every_text_of_every_kind(self):
+        """Tenant, host, sandbox, names of DNS, rules, packages ...: each tries to be markup, on every panel."""
+        events = [made("session.start", 1, 0, run={"backend": HOSTILE[0], "command": HOSTILE, "tier": HOSTILE[1]})]
+        folder = os.path.join(SRC, "tests", "golden")
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name, "expect.jsonl")
+            if not os.path.exists(path):
+                continue
+            with open(path, encoding="utf-8") as f:
+                for line in f:
+                    e = json.loads(line)
+                    if "kind" not in e:
+                        continue  # what was refused
+                    seq = len(events) + 1
+                    e.pop("raw", None)  # the bytes of the texts that are replaced
+                    e = self.hostile(e, seq)
+                    e.update(made(e["kind"], seq, seq / 10))
+                    e.update(sandbox=HOSTILE[seq % 7], tenant=HOSTILE[(seq + 1) % 7], host=HOSTILE[(seq + 2) % 7])
+                    events.append(e)
+        self.assertGreater(len({e["kind"] for e in events}), 30)
+        frames = [(0, "r", 0, "80 24")] + [(i, "o", 0, t.encode() + b"\r\n") for i, t in enumerate(HOSTILE)]
+        path = self.page(events, frames)
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        for bad in HOSTILE[:3]:
+            self.assertNotIn(bad, text)
+        with open(self.page(self.events(), [(0, "r", 0, "80 24"), (1, "o", 0, b"x")]), encoding="utf-8") as f:
+            self.assertEqual(text.count("<script"), f.read().count("<script"))
+        path = self.page(events, frames)
+        with Browser() as b:
+            p = Page(self, b)
+            p.open(path)
+            self.scripts = b.run("return document.scripts.length")
+            for tab in TABS:
+                p.click("t-" + tab)
+                self.assertHarmless(b)
+            p.search("onerror")
+            p.click("t-events")
+            for t in range(0, len(events), 7):  # the detail of one of each few
+                b.run("location.hash = '#t=%s'" % (t / 10))
+                b.press("]")
+            self.assertHarmless(b)
+            b.print()
+            self.assertHarmless(b)
+            p.assertQuiet()
+
+    def assertHarmless(self, b):
+        found = b.run("return [...document.querySelectorAll('img, svg:not([class^=ap-]), a, iframe, form, object, link, embed')].map("
+                      "e => e.outerHTML.slice(0, 200))")
+        self.assertEqual(found, [])
+        self.assertEqual(b.run("return document.scripts.length"), self.scripts)
+        self.assertEqual(b.run("return [...document.querySelectorAll('*')].filter(e => [...e.attributes].some("
+                               "a => a.name.startsWith('on') || /^\\s*javascript:/i.test(a.value))).length"), 0)
+        self.assertNotIn("owned", b.run("return document.title"))
+        self.assertNotIn("‮", b.run("return document.body.textContent"))
 
     def test_keyboard_screen_reader_and_colours(self):
         """axe-core finds nothing, light and dark; and without a pointer one gets everywhere."""
