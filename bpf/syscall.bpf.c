@@ -10,6 +10,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool has_cast = false; /* set by user space: bpf_rdonly_cast is there */
+const volatile bool has_x32 = false;  /* and x32_sys_call */
 
 /* Seen by user space: which hook was reached while `armed` was set. A hook can load and attach and never
  * fire. */
@@ -72,8 +73,13 @@ int on_sys_exit(__u64 *ctx)
 SEC("kretprobe.multi")
 int on_call_end(struct pt_regs *ctx)
 {
+	struct pt_regs *regs = TASK_REGS;
+
 	see(SEEN_CALL_END);
-	return dispatch(ctx, TASK_REGS, PT_REGS_RC(ctx), &handlers_k);
+	/* An x32 call comes to the native entry point, and then to the end of the function that selected it. */
+	if (has_x32 && is_x32(regs->orig_ax) && bpf_get_attach_cookie(ctx) != COOKIE_X32)
+		return 0;
+	return dispatch(ctx, regs, PT_REGS_RC(ctx), &handlers_k);
 }
 
 /* Full tier, kernels without kretprobe.multi (CONFIG_FPROBE): on the functions that select the call by its
@@ -90,6 +96,13 @@ SEC("fexit/ia32_sys_call")
 int on_ia32_call(__u64 *ctx)
 {
 	see(SEEN_IA32_CALL);
+	return dispatch(ctx, (struct pt_regs *)ctx[0], (long)ctx[2], &handlers_f);
+}
+
+/* Where the kernel has x32 calls at all. */
+SEC("fexit/x32_sys_call")
+int on_x32_call(__u64 *ctx)
+{
 	return dispatch(ctx, (struct pt_regs *)ctx[0], (long)ctx[2], &handlers_f);
 }
 

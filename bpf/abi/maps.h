@@ -230,6 +230,9 @@ struct program {
 /* `seen`: which hooks fired while user space looked. */
 enum { SEEN_CALL_END, SEEN_X64_CALL, SEEN_IA32_CALL, SEEN_SECCOMP };
 
+/* Cookie of kretprobe.multi on x32_sys_call; elsewhere 0. */
+#define COOKIE_X32 1
+
 struct hook_seen {
 	__u32 armed; /* by user space */
 	__u32 hooks; /* bits, by the hooks */

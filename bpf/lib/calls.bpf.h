@@ -49,6 +49,15 @@ static const __u16 calls32[CALLS_MAX] = {
 #include "bpf/abi/calls.def.h"
 };
 
+/* Native numbers of the x32 calls that have one of their own, 512 to 547 (arch/x86/entry/syscalls/syscall_64.tbl). */
+#define X32_FIRST 512
+#define X32_OWN	  36
+
+static const __u16 calls_x32[X32_OWN] = {
+	13,  15,  16,  19,  20,	 45,  46,  47,	59,  101, 127, 128, 129, 131, 222, 244, 246, 247,
+	273, 274, 278, 279, 295, 296, 297, 299, 307, 310, 311, 54,  55,	 206, 209, 322, 327, 328,
+};
+
 struct sysctx {
 	__u32 nr; /* native number */
 	bool compat;
@@ -69,6 +78,9 @@ static __always_inline struct sysctx call_of(struct pt_regs *regs, struct task_s
 	} else if (is_x32(nr)) {
 		c.compat = true;
 		c.nr = nr & 0xffff;
+		nr = c.nr - X32_FIRST;
+		if (nr < X32_OWN)
+			c.nr = calls_x32[nr];
 	} else {
 		c.nr = nr < 0xffff ? nr : 0xffff;
 	}

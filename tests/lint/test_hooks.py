@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 README = os.path.join(ROOT, "bpf", "README.md")
 BEGIN, END = "<!-- hooks: made by tests/lint/test_hooks.py --update -->\n", "<!-- hooks end -->\n"
 # Programs that tell nothing themselves: they lead to the handlers, or see to it that others can tell.
-HELPERS = {"on_sys_exit", "on_call_end", "on_x64_call", "on_ia32_call", "on_seccomp", "on_sock_made",
+HELPERS = {"on_sys_exit", "on_call_end", "on_x64_call", "on_ia32_call", "on_x32_call", "on_seccomp", "on_sock_made",
            "on_sock_create", "on_device", "on_sysctl", "on_first_run", "on_name"}
 FULL = [("kretprobe.multi/__x64_sys_*", "6.12"), ("fexit/x64_sys_call", "6.1")]
 TOCTOU = {"NO": "no", "NAMES": "names", "MISS": "rarely"}

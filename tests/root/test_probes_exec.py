@@ -78,16 +78,15 @@ tell(user=child(lambda: os.execv("prog", ["prog"])))
         self.assertEqual((user["uid"], user["gid"], user["ruid"], user["secureexec"]), (11, 12, 65534, 1))
 
     def test_upper_layer_of_an_overlay(self):
-        for name in ("lower", "upper", "work", "merged"):
-            os.mkdir(self.path(name))
-        with open("/bin/true", "rb") as f:
-            true = f.read()
-        for name in ("lower/base", "upper/added"):
-            self.path(name, true)
-            os.chmod(self.path(name), 0o755)
         d = self.script(CHILD + """
 sc(272, 0x20000)
 sc(165, b"none", b"/", 0, 0x44000, 0)
+# Not on the root, which may be one itself and is then no good as a layer.
+import shutil
+sc(165, b"none", os.getcwd().encode(), b"tmpfs", 0, 0)
+os.chdir(os.getcwd())
+for n in ("lower", "upper", "work", "merged"): os.mkdir(n)
+for n in ("lower/base", "upper/added"): shutil.copy("/bin/true", n)
 r = sc(165, b"overlay", b"merged", b"overlay", 0, b"lowerdir=lower,upperdir=upper,workdir=work")
 tell(mounted=r, base=child(lambda: os.execv("merged/base", ["b"])), added=child(lambda: os.execv("merged/added", ["a"])))
 """)

@@ -44,6 +44,7 @@ static const struct {
 	{ PROG(on_call_end), WAY_MULTI, SEEN_CALL_END, false },
 	{ PROG(on_x64_call), WAY_FEXIT, SEEN_X64_CALL, false },
 	{ PROG(on_ia32_call), WAY_FEXIT, SEEN_IA32_CALL, true },
+	{ PROG(on_x32_call), WAY_FEXIT, SEEN_X64_CALL, true },
 	{ PROG(on_sys_exit), WAY_TRACEPOINT, 0, false },
 };
 
@@ -324,6 +325,9 @@ void hooks_choose(struct hooks *h, struct warder *skel)
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++)
 		want(skel, entries[i].prog,
 		     is_used(h, skel, entries[i].way) && !refusal_at(h, skel, entries[i].prog));
+	skel->rodata->has_x32 = ktypes_func(h->types, "x32_sys_call") >= 0;
+	if (!skel->rodata->has_x32)
+		want(skel, PROG(on_x32_call), false);
 	want(skel, PROG(on_seccomp), seccomp);
 	want(skel, PROG(on_first_run),
 	     (is_used(h, skel, WAY_MULTI) || is_used(h, skel, WAY_FEXIT)) &&

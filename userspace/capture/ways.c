@@ -144,6 +144,7 @@ static const char *const sends[] = { "sendto", "sendmsg", "sendmmsg", "io_uring_
 struct syms {
 	char text[SYMS_MAX][SYM_LENGTH];
 	const char *p[SYMS_MAX];
+	__u64 cookies[SYMS_MAX];
 	uint32_t n;
 };
 
@@ -154,8 +155,18 @@ static void add(const struct hooks *h, struct syms *s, const char *prefix, const
 	snprintf(s->text[s->n], SYM_LENGTH, "%s%s", prefix, name);
 	if (!has_func(h, s->text[s->n]))
 		return;
+	s->cookies[s->n] = 0;
 	s->p[s->n] = s->text[s->n];
 	s->n++;
+}
+
+static void add_x32(const struct hooks *h, struct syms *s)
+{
+	uint32_t at = s->n;
+
+	add(h, s, "", "x32_sys_call");
+	if (s->n > at)
+		s->cookies[at] = COOKIE_X32;
 }
 
 static void collect(const struct hooks *h, struct syms *s, bool blocking, bool sentences)
@@ -170,6 +181,8 @@ static void collect(const struct hooks *h, struct syms *s, bool blocking, bool s
 		add(h, s, "__x64_sys_", sends[i]);
 	if (blocking && all32)
 		add(h, s, "", "ia32_sys_call");
+	if (blocking)
+		add_x32(h, s);
 	for (size_t i = 0; !all32 && i < ARRAY_SIZE(names32); i++) {
 		if (can_block(names32[i]) != blocking)
 			continue;
@@ -188,6 +201,7 @@ int ways_attach_multi(struct hooks *h, int prog_fd, bool sentences, struct err *
 	for (size_t i = MULTI_CALLS; i <= MULTI_BLOCKING; i++) {
 		collect(h, s, i == MULTI_BLOCKING, sentences);
 		opts.kprobe_multi.syms = s->p;
+		opts.kprobe_multi.cookies = s->cookies;
 		opts.kprobe_multi.cnt = s->n;
 		opts.kprobe_multi.flags = BPF_F_KPROBE_MULTI_RETURN;
 		h->multi[i] = bpf_link_create(prog_fd, 0, BPF_TRACE_KPROBE_MULTI, &opts);
