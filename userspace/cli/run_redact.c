@@ -124,7 +124,7 @@ static int add_environment(struct redactor *r, const struct sandbox_spec *spec, 
 static int add_file(struct redactor *r, const char *path, struct err *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	auto_buf struct buf text;
+	auto_buf struct buf text = { 0 };
 	struct stat st;
 	char *line, *save = NULL;
 	int e;
