@@ -138,6 +138,9 @@ extern const struct exporter_property exporter_common[];
 int exporter_config_parse(struct exporter_config *cfg, const char *text, struct err *err);
 int exporter_config_set(struct exporter_config *cfg, const char *key, const char *value,
 			struct err *err);
+/* Overwrites the secrets in a description by stars, in place: for those of the command line, which everybody on the
+ * host can read. "@path" stays. */
+void exporter_hide_secrets(char *text);
 /* The value given, else the default, else NULL. */
 const char *exporter_config_get(const struct exporter_config *cfg, const char *key);
 int exporter_config_copy(struct exporter_config *ret, const struct exporter_config *cfg,

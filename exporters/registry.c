@@ -321,6 +321,51 @@ static int parse_parts(struct exporter_config *cfg, char *text, struct err *err)
 	return exporter_config_set(cfg, key, value, err);
 }
 
+static bool is_secret(const char *key, size_t n)
+{
+	static const char *const words[] = {
+		"token", "password",	       "api-key", "secret", "header",
+		"proxy", "oauthbearer.config", ".pem"
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (memmem(key, n, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
+void exporter_hide_secrets(char *text)
+{
+	char *main = strchr(text, ':'), *p, *next, *host;
+	bool hide = false;
+
+	for (p = main ? main + 1 : text + strlen(text); *p; p = next) {
+		size_t key = strspn(p, PROPERTY_LETTERS), n = 0;
+
+		while (p[n] && p[n] != ',')
+			n += p[n] == '\\' && p[n + 1] ? 2 : 1;
+		next = p + n + !!p[n];
+		if (key && p[key] == '=') {
+			hide = is_secret(p, key) && (p[key + 1] != '@' || p[key + 2] == '@');
+			p += key + 1;
+			n -= key + 1;
+		}
+		if (hide)
+			memset(p, '*', n);
+	}
+	/* A URL may have a user and a password, or be a secret by its path, as chat programs' are. */
+	host = main ? strstr(main, "://") : NULL;
+	if (!host || strcspn(main, ",") < (size_t)(host - main))
+		return;
+	host += 3;
+	p = memrchr(host, '@', strcspn(host, "/?,"));
+	if (p)
+		memset(host, '*', (size_t)(p - host));
+	p = host + strcspn(host, "/?,");
+	if (*p && *p != ',' && !strncmp(text, "webhook:", 8))
+		memset(p + 1, '*', strcspn(p + 1, ","));
+}
+
 /* class-xxxxxxxx, FNV-1a over what says where the records go. */
 static void default_name(struct exporter_config *cfg)
 {

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from feed import Feed, Journal  # noqa: E402
-from warder import WARDER, MockKafka, TestCase, kcat_read, need  # noqa: E402
+from warder import WARDER, MockKafka, TestCase, kcat_read, need, wait_for  # noqa: E402
 
 
 class Consume(TestCase):
@@ -205,6 +205,22 @@ class Sink(TestCase):
         code, said = self.ask("--wait", "500ms", "syslog:tcp://127.0.0.1:1")
         self.assertEqual((code, said["taken"]), (1, False))
         self.assertIn("refused", said["said"])
+
+    def test_secrets_leave_the_command_line(self):
+        """`ps` shows it to everybody on the host."""
+        for argv in (("sink", "test", "--wait", "1h", "splunk:http://127.0.0.1:1,token=geheim,timeout=1s"),
+                     ("consume", "127.0.0.1:1", "-X", "sasl.password=geheim")):
+            proc = subprocess.Popen([WARDER, *argv], env=self.env, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+            self.addCleanup(proc.wait)
+            self.addCleanup(proc.kill)
+
+            def shown():
+                with open("/proc/%d/cmdline" % proc.pid, "rb") as f:
+                    return f.read()
+
+            wait_for("stars", lambda: b"=******" in shown())
+            self.assertNotIn(b"geheim", shown())
 
     def test_list(self):
         self.assertEqual(self.warder("sink", "list").out, b"")  # no file: no names

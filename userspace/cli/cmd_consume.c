@@ -97,6 +97,9 @@ static int set_option(rd_kafka_conf_t *conf, const char *word, struct err *err)
 		return err_set(err, EINVAL, "option '--set': '%s' is not PROPERTY=VALUE", word);
 	*eq++ = 0;
 	r = exporter_value(&value, copy, eq, err);
+	if (*eq != '@' && (strstr(copy, "password") || strstr(copy, "secret")))
+		memset(strchr((char *)word, '=') + 1, '*',
+		       strlen(eq)); /* ps shows it to everybody */
 	return r < 0 ? r : set(conf, copy, value, err);
 }
 

@@ -49,8 +49,11 @@ int sinks_parse(struct exporter_config *cfg, const char *word, struct err *err)
 	const char *text = NULL;
 	int r;
 
-	if (strchr(word, ':'))
-		return exporter_config_parse(cfg, word, err);
+	if (strchr(word, ':')) {
+		r = exporter_config_parse(cfg, word, err);
+		exporter_hide_secrets((char *)word); /* argv's, which is ours to write */
+		return r;
+	}
 	r = sinks_path(path, sizeof(path), err);
 	if (r < 0)
 		return r;

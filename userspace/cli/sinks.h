@@ -8,7 +8,8 @@
 
 /* The file's path. -ENAMETOOLONG. */
 int sinks_path(char *ret, size_t size, struct err *err);
-/* A description ("kafka:broker:9092"), or a name out of the file. */
+/* A description ("kafka:broker:9092"), or a name out of the file. `word` is of the command line: its secrets are
+ * overwritten there, since `ps` shows them to everybody. */
 int sinks_parse(struct exporter_config *cfg, const char *word, struct err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "exporters/exporter.h"
+#include "userspace/base/auto.h"
 
 static void parse_ok(struct exporter_config *cfg, const char *text)
 {
@@ -182,9 +183,41 @@ static void test_common_properties(void **state)
 	parse_bad("file:/x,filtre=a", "did you mean 'filter'");
 }
 
+static void hides_secrets(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "splunk:https://h:8088,token=geheim,index=i",
+		  "splunk:https://h:8088,token=******,index=i" },
+		{ "splunk:https://h,token=@/etc/token", "splunk:https://h,token=@/etc/token" },
+		{ "splunk:https://h,token=@@x", "splunk:https://h,token=***" },
+		{ "elastic:http://me:pw@h/x,password=a,b\\,c,gzip=no",
+		  "elastic:http://*****@h/x,password=*,****,gzip=no" },
+		{ "webhook:https://h/services/T1?k=v,timeout=1s",
+		  "webhook:https://h/***************,timeout=1s" },
+		{ "kafka:a:1,b:2,kafka.sasl.password=p\\,q,topic=t",
+		  "kafka:a:1,b:2,kafka.sasl.password=****,topic=t" },
+		{ "kafka:a:1,filter=x = \"://a@b\"", "kafka:a:1,filter=x = \"://a@b\"" },
+		{ "webhook:https://h,secret=x\\", "webhook:https://h,secret=**" },
+		{ "file:/x", "file:/x" },
+		{ "file", "file" },
+		{ "", "" },
+		{ ":", ":" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "%s", cases[i][0]);
+		exporter_hide_secrets(text);
+		assert_string_equal(text, cases[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hides_secrets),
 		cmocka_unit_test(test_main_property),
 		cmocka_unit_test(test_format),
 		cmocka_unit_test(test_lists_and_pass_through),
