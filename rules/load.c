@@ -245,6 +245,23 @@ static void warn_redefined(struct ruleset *rs, const struct ynode *now, const st
 			  was->line);
 }
 
+/* With room for as many again: a list may be put together of thousands of parts. */
+static int list_append(struct ruleset *rs, struct list *l, const struct ynode *items)
+{
+	if (l->n + items->n > l->cap) {
+		size_t cap = 2 * (l->n + items->n);
+		struct str *v = rs_extend(rs, l->item, l->n, cap - l->n, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		l->item = v;
+		l->cap = cap;
+	}
+	for (size_t i = 0; i < items->n; i++)
+		l->item[l->n++] = items->kid[i]->text;
+	return 0;
+}
+
 static void load_list(struct ruleset *rs, const struct ynode *node)
 {
 	static const struct key_def keys[] = { { "items", true, true } };
@@ -296,7 +313,7 @@ static void load_list(struct ruleset *rs, const struct ynode *node)
 	l->visible = rs->next_index++;
 	if (mode == KEY_SET) {
 		l->item = v;
-		l->n = n;
+		l->n = l->cap = n;
 		return;
 	}
 	if (l->n + n > RULE_LIST_MAX) {
@@ -304,13 +321,7 @@ static void load_list(struct ruleset *rs, const struct ynode *node)
 			   it.name.p, RULE_LIST_MAX);
 		return;
 	}
-	v = rs_extend(rs, l->item, l->n, n, sizeof(*v));
-	for (size_t i = 0; v && i < n; i++)
-		v[l->n + i] = items->kid[i]->text;
-	if (v) {
-		l->item = v;
-		l->n += n;
-	}
+	list_append(rs, l, items);
 }
 
 static void load_macro(struct ruleset *rs, const struct ynode *node)
