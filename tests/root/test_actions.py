@@ -2,6 +2,7 @@
 """What rules do: deny and kill in the kernel, kill one process, freeze, ask. Each act is tried by a real program,
 its effect looked for, and the record must say what was done, where, and for which rule."""
 
+import errno
 import json
 import os
 import re
@@ -255,6 +256,32 @@ class UserSpace(Actions):
             for name, would in (("K", "kill"), ("D", "be denied"), ("O", "kill")):
                 self.enforced(s, name, "dry-run: would " + would)
             self.assertEqual(s.kinds("action"), [])
+
+
+class Guarded(Actions):
+    def test_what_is_never_ended(self):
+        """By the part that has the right to, whoever asks it and for whatever."""
+        with open("/proc/self/mounts") as f:
+            v2 = [line.split()[1] for line in f if line.split()[2] == "cgroup2"][0]
+        done = cmd(helper("kill_guard"), v2)
+        self.assertCode(done, 0)
+        rows = [json.loads(line) for line in done.out.splitlines()]
+        foreign, gone = -errno.EXDEV, -errno.ESRCH
+        self.assertEqual([(r["what"], r["answer"], r["lives"]) for r in rows], [
+            ("nobody", foreign, False), ("all", -errno.EINVAL, False), ("pid 1", foreign, True),
+            ("ourselves", foreign, True), ("our parent", foreign, True), ("a process of the host", foreign, True),
+            ("the sandbox's init", foreign, True), ("another sandbox's", foreign, True),
+            ("a number used again", gone, True), ("ourselves inside", foreign, True), ("one that left", 0, False)])
+
+    def test_a_rule_on_the_act_of_the_sandboxs_first_process(self):
+        """The whole sandbox goes, and nothing that only looks like it: a process of the host with the same name."""
+        twin = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(twin.wait)
+        self.addCleanup(twin.kill)
+        s = self.judged([rule("All", "kind = exec and proc.comm = sleep", "kill")], "sleep", "1000")
+        self.assertCode(s, 137)
+        self.assertEqual(field(s.kinds("action")[0], "action.result"), "done")
+        self.assertIsNone(twin.poll())
 
 
 class Told(Actions):

@@ -3,6 +3,8 @@
 
 import os
 import signal
+import subprocess
+import time
 import unittest
 
 from warder import *
@@ -25,13 +27,14 @@ COUNTING = """- rule: Many
 
 @unittest.skipIf(os.geteuid() != 0, "needs root")
 class Reload(TestCase):
-    def begin(self, rules, *command, options=()):
+    def begin(self, rules, *command, options=(), stdin=False):
         """A session that waits for the file `go` in its workspace."""
         self.work = self.path("work")
         os.mkdir(self.work)
         self.rules = self.path("rules.yaml", rules)
         return self.start_session(*command, options=["--no-default-rules", "--rules", self.rules, "--workspace",
-                                                     self.work, "--ro", helper("tiny") + ":/opt/tiny", *options])
+                                                     self.work, "--ro", helper("tiny") + ":/opt/tiny", *options],
+                                  stdin=subprocess.PIPE if stdin else subprocess.DEVNULL)
 
     def journal(self):
         done = self.warder("events", self.path("s1/session"))
@@ -108,6 +111,99 @@ class Reload(TestCase):
         self.assertEqual(field(told[0], "rule.set"), field(s.kinds("session.start")[0], "rule.set"))
         self.assertEqual([field(a, "rule.name") for a in s.kinds("rule.alert")], ["old"])
         self.assertIn(b"rules.yaml:8:21: ", s.err)
+
+    def test_whatever_comes_in_place_of_the_file_changes_nothing(self):
+        """Each is told with the name, and what is judged is judged by the set that was loaded, also in between."""
+        def fifo(path):
+            os.mkfifo(path)
+            # Somebody holds it open: who reads it would wait for ever.
+            self.writer = os.open(path, os.O_RDWR)
+            self.addCleanup(os.close, self.writer)
+
+        def huge(path):
+            with open(path, "w") as f:
+                f.truncate(1 << 40)
+
+        def half(path):
+            self.path("rules.new", (RULE % "half")[:40])
+        things = [(fifo, "no regular file"), (lambda p: os.mkdir(p), "no *.yaml is in it"),
+                  (lambda p: os.symlink(os.path.basename(self.rules), p), "Too many levels of symbolic links"),
+                  (lambda p: os.symlink("/dev/zero", p), "no regular file"), (huge, "File too large"), (half, "rules.yaml:"),
+                  (lambda p: (self.path("rules.new", RULE % "foreign"), os.chmod(p, 0o666)), "written by everybody"),
+                  (lambda p: self.path("rules.new", b"\x7fELF\0\1\2\3" * 100), "rules.yaml:1:1: "),
+                  (lambda p: None, "No such file")]
+        proc, finish = self.begin(RULE % "old", "sh", "-c", "touch up; while read x; do /opt/tiny; done", stdin=True)
+        wait_for("the payload", lambda: os.path.exists(os.path.join(self.work, "up")))
+        for n, (make, says) in enumerate(things, 1):
+            made = self.path("rules.new")
+            make(made)
+            if os.path.isdir(self.rules) and not os.path.islink(self.rules):
+                os.rmdir(self.rules)
+            elif os.path.lexists(self.rules) and (not os.path.lexists(made) or os.path.isdir(made)):
+                os.unlink(self.rules)
+            if os.path.lexists(made):
+                os.rename(made, self.rules)
+            self.seen(says)
+            proc.stdin.write(b"\n")
+            proc.stdin.flush()
+            self.seen('"name":"old"', n)
+        self.replace(RULE % "new")
+        self.seen("rules changed (file changed)")
+        proc.stdin.write(b"\n")
+        proc.stdin.flush()
+        s = finish()
+        self.assertCode(s, 0)
+        self.assertEqual([field(a, "rule.name") for a in s.kinds("rule.alert")], ["old"] * len(things) + ["new"])
+        self.assertEqual(len({field(a, "rule.set") for a in s.kinds("rule.alert", rule__name="old")}), 1)
+        self.assertEqual({e["outcome"] for e in s.kinds("audit.rules")[:-1]} - {"success"}, {"failure"})
+        self.assertEqual(s.kinds("audit.rules")[-1]["outcome"], "success")
+        self.assertIntact(s)
+
+    def test_a_storm_of_sighups(self):
+        """With thousands of acts at full speed: none unjudged, none judged twice, each alert by a set that has a name."""
+        code = """
+import os, time
+open("up", "w").close()
+for r in range(6):
+    while not os.path.exists("round%d" % r):
+        time.sleep(0.005)
+    for n in range(3000):
+        os.mkdir("/tmp/d%d" % n)
+    for n in range(3000):
+        os.rmdir("/tmp/d%d" % n)
+    open("done%d" % r, "w").close()
+"""
+        rule = RULE.replace("kind = exec and proc.comm = tiny", "kind = file.mkdir and file.path startswith /tmp/d")
+        proc, finish = self.begin(rule % "v0", PYTHON_IN_SANDBOX, "-c", code, options=["--on-pressure", "stop"])
+        wait_for("the payload", lambda: os.path.exists(os.path.join(self.work, "up")))
+        for i in range(6):
+            if i:
+                self.replace(rule % ("v%d" % i))
+            if i == 5:  # the last round is judged by the last set, the first one by the first
+                proc.send_signal(signal.SIGHUP)
+                last = self.warder("rules", "check", self.rules).out.split()[-1].decode()
+                wait_for("the last set", lambda: any(last in e for e in self.journal().splitlines() if "audit.rules" in e))
+            self.touch("round%d" % i)
+            while not os.path.exists(os.path.join(self.work, "done%d" % i)):
+                self.assertIsNone(proc.poll())
+                proc.send_signal(signal.SIGHUP)
+                time.sleep(0.002)
+            if i == 0:
+                self.seen('"name":"v0"', 3000)
+        s = finish()
+        self.assertCode(s, 0)
+        self.assertEqual(s.result["gaps"], 0)
+        acts = [e["id"] for e in s.kinds("file.mkdir") if field(e, "file.path", "").startswith("/tmp/d")]
+        self.assertEqual(len(acts), 6 * 3000)
+        alerts = s.kinds("rule.alert")
+        self.assertEqual([field(a, "rule.trigger") for a in alerts], acts)
+        names = [int(field(a, "rule.name")[1:]) for a in alerts]
+        self.assertEqual(names, sorted(names))
+        self.assertEqual((names[:3000], names[-3000:]), ([0] * 3000, [5] * 3000))
+        sets = {(field(a, "rule.set"), field(a, "rule.name")) for a in alerts}
+        self.assertEqual(len(sets), len({n for _, n in sets}))
+        self.assertEqual({e["outcome"] for e in s.kinds("audit.rules")}, {"success"})
+        self.assertIntact(s)
 
     def test_rules_that_the_sandbox_can_write_are_not_read_again(self):
         self.work = self.path("work")

@@ -36,19 +36,24 @@ static int add_text(struct buf *out, struct str name, struct str text, struct er
 
 static int add_file(struct buf *out, const char *path, struct err *err)
 {
-	auto_free char *text = NULL;
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	auto_buf struct buf text = { 0 };
 	struct stat st;
-	size_t n = 0;
 	int r;
 
+	buf_init(&text, RULE_TEXTS_MAX);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, errno, "rule file '%s': %m", path);
 	/* A FIFO or device could keep us waiting: for ever, and while a sandbox runs. What the shell or a
-	 * person put on a descriptor (/dev/fd/63, /dev/stdin) is wanted. */
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && strncmp(path, "/dev/", 5) != 0)
+	 * person put on a descriptor (/dev/fd/63, /dev/stdin) is wanted. Asked of what is open: a name can mean
+	 * something else a moment later. */
+	if (!S_ISREG(st.st_mode) && strncmp(path, "/dev/", 5) != 0)
 		return err_set(err, EMEDIUMTYPE, "rule file '%s': no regular file", path);
-	r = file_read_at(AT_FDCWD, path, RULE_TEXTS_MAX, &text, &n);
+	fcntl(fd, F_SETFL, 0);
+	r = fd_read_rest(fd, &text);
 	if (r < 0)
-		return err_set(err, r, "rule file '%s': %m", path);
-	return add_text(out, str_from(path), (struct str){ text, n }, err);
+		return err_set(err, r == -EMSGSIZE ? EFBIG : -r, "rule file '%s': %m", path);
+	return add_text(out, str_from(path), (struct str){ text.p, text.n }, err);
 }
 
 static int is_rule_file(const struct dirent *de)
