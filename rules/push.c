@@ -74,7 +74,9 @@ int push_add(struct push *p, const struct enforce_entry *e)
 
 	p->paths_n += e->by == ENFORCE_BY_PATH;
 	p->addrs_n += e->by == ENFORCE_BY_ADDR;
-	if (p->classes_n && (p->paths_n > PUSH_PATHS_FIT || p->addrs_n > PUSH_ADDRS_FIT))
+	p->exes_n += e->by == ENFORCE_BY_EXE;
+	if (p->classes_n && (p->paths_n > PUSH_PATHS_FIT || p->addrs_n > PUSH_ADDRS_FIT ||
+			     p->exes_n > PUSH_EXES_FIT))
 		return -E2BIG;
 	if (p->plan->n == p->cap) {
 		size_t cap = p->cap ? 2 * p->cap : 64;
@@ -280,6 +282,8 @@ static int push_pass(struct push *p, size_t class)
 	if (r == 0)
 		r = push_escapes(p);
 	if (r == 0)
+		r = push_files(p);
+	if (r == 0)
 		r = push_paths(p);
 	if (r == 0)
 		r = push_nets(p);
@@ -331,7 +335,7 @@ static int push_each_class(struct push *p)
 static void take_rules(struct push *p)
 {
 	memset(p->plan->rule, 0, p->rs->rule_n * sizeof(*p->plan->rule));
-	p->plan->n = p->rules_n = p->paths_n = p->addrs_n = 0;
+	p->plan->n = p->rules_n = p->paths_n = p->addrs_n = p->exes_n = 0;
 	p->plan->kinds = p->folds = 0;
 	for (size_t i = 0; i < p->rs->rule_n; i++)
 		take_rule(p, i);

@@ -207,6 +207,54 @@ static int fold_net(const struct push_known *k, const struct atom *a)
 	return TRI_UNKNOWN;
 }
 
+/* ---- files by inode ---- */
+
+bool push_is_ino(const struct atom *a)
+{
+	return !a->rhs && is_plain(a->a) && a->a->slot == F_PROC_EXE_INO;
+}
+
+bool push_is_dev(const struct atom *a)
+{
+	return !a->rhs && is_plain(a->a) && a->a->slot == F_PROC_EXE_DEV;
+}
+
+/* Of a value that is none of the constants. */
+static int fold_other(const struct atom *a)
+{
+	switch (a->op) {
+	case OP_EXISTS:
+	case OP_NE:
+		return TRI_TRUE;
+	case OP_EQ:
+	case OP_IN:
+	case OP_INTERSECTS:
+		return TRI_FALSE;
+	default:
+		return TRI_UNKNOWN;
+	}
+}
+
+static int fold_file(const struct push_known *k, const struct atom *a)
+{
+	int r = TRI_UNKNOWN;
+
+	if (push_is_ino(a) && k->file.ino_other) {
+		r = fold_other(a);
+	} else if (push_is_ino(a) && k->file.ino_known) {
+		event_set_u64(k->ev, F_PROC_EXE_INO, k->file.ino);
+		r = run(k, a);
+		event_unset(k->ev, F_PROC_EXE_INO);
+	} else if (push_is_dev(a) && k->file.dev_other) {
+		r = fold_other(a);
+	} else if (push_is_dev(a) && k->file.dev_known) {
+		event_set_str(k->ev, F_PROC_EXE_DEV, k->file.dev);
+		r = run(k, a);
+		event_unset(k->ev, F_PROC_EXE_DEV);
+	}
+	return r;
+}
+
 /* ---- the tree ---- */
 
 static int fold_one(const struct push_known *k, const struct atom *a)
@@ -218,6 +266,8 @@ static int fold_one(const struct push_known *k, const struct atom *a)
 		return r;
 	if (text)
 		return fold_text(k, a, text);
+	if (push_is_ino(a) || push_is_dev(a))
+		return fold_file(k, a);
 	if (k->net.family != PUSH_ANY)
 		return fold_net(k, a);
 	if (k->file_op && !a->rhs && a->a->slot == F_FILE_OP) {

@@ -24,12 +24,21 @@ struct push_net {
 	int port; /* -1 = not known; it stands for its range */
 };
 
+/* The file that an exec runs. */
+struct push_file {
+	bool ino_known, dev_known;
+	bool ino_other, dev_other; /* one that no rule names */
+	uint64_t ino;
+	struct str dev; /* as proc.exe_dev */
+};
+
 /* What is known. NULL and 0: nothing. */
 struct push_known {
 	struct event *ev; /* scratch; its kind is set */
 	const struct kind_def *kind;
 	const struct push_text *path, *old_path, *exe;
 	struct push_net net;
+	struct push_file file;
 	const char *file_op;
 	uint32_t escape;
 	const char *unknown; /* out: name of the first field that would have to be known */
@@ -41,6 +50,8 @@ bool push_is_text(const struct atom *a);
 /* Is it about the executable of who acts; by constants? */
 bool push_is_program(const struct atom *a);
 bool push_is_program_text(const struct atom *a);
+bool push_is_ino(const struct atom *a);
+bool push_is_dev(const struct atom *a);
 bool push_is_ip(const struct atom *a);
 bool push_is_port(const struct atom *a);
 

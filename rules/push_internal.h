@@ -17,6 +17,9 @@
 #define PUSH_PATHS_FIT \
 	(ENFORCE_PATHS_MAX / 2) /* two sets are in the kernel while one replaces another */
 #define PUSH_ADDRS_FIT (ENFORCE_ADDRS_MAX / 2)
+#define PUSH_EXES_FIT  (ENFORCE_EXES_MAX / 2)
+#define PUSH_INOS_MAX  256 /* inodes and devices of executables in all rules */
+#define PUSH_DEVS_MAX  16
 #define PUSH_FOLDS_MAX 20000000 /* checks made for a set; what is left is unknown */
 
 /* A rule that takes part. */
@@ -66,8 +69,8 @@ struct push {
 	struct push_choice *grid;		      /* scratch: range by kind */
 	struct push_class class[ENFORCE_CLASSES + 1]; /* from 1 on */
 	size_t classes_n;			      /* 0: programs make no difference */
-	size_t at_class;	 /* whose entries are made; 0: of programs that are not known */
-	size_t paths_n, addrs_n; /* entries */
+	size_t at_class; /* whose entries are made; 0: of programs that are not known */
+	size_t paths_n, addrs_n, exes_n; /* entries */
 };
 
 /* A condition with `k` known; PUSH_FOLDS_MAX is watched: beyond it all is unknown. */
@@ -88,6 +91,8 @@ void push_ranges_collect(struct arena *arena, struct push_ranges *all, const str
 			 bool (*wanted)(const struct atom *a));
 void push_ranges_parents(struct push_ranges *all);
 
+int push_files(struct push *p);
+int push_files(struct push *p);
 int push_paths(struct push *p);
 int push_nets(struct push *p);
 

@@ -124,7 +124,7 @@ struct guard {
 
 #define ENFORCE_SETS_MAX  64
 #define ENFORCE_PATHS_MAX 16384 /* keys of all sets; a directory takes two */
-#define ENFORCE_EXES_MAX  1024
+#define ENFORCE_EXES_MAX  16384
 #define ENFORCE_ADDRS_MAX 4096 /* of each family */
 #define ENFORCE_RULES	  8    /* rules that can meet at one key */
 #define ENFORCE_PATH_MAX  240  /* bytes of a path prefix */
@@ -207,7 +207,7 @@ struct enforce_addr6_key {
 
 struct enforce_exe_key {
 	__u64 ino;
-	__u32 dev; /* kernel's dev_t: major << 20 | minor */
+	__u32 dev; /* kernel's dev_t: major << 20 | minor; 0 = of any device */
 	__u32 keys;
 };
 

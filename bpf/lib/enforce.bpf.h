@@ -145,6 +145,7 @@ GLOBAL int enforce_exe(__u32 set, __u32 kind, __u32 dev, __u64 ino)
 	struct enforce_set *e = enforce_set_get(set, ENFORCE_BY_EXE, kind);
 	struct enforce_exe_key key = {};
 	struct enforce_rules *rules;
+	int v = 0;
 
 	if (!e)
 		return 0;
@@ -152,7 +153,11 @@ GLOBAL int enforce_exe(__u32 set, __u32 kind, __u32 dev, __u64 ino)
 	key.dev = dev;
 	key.ino = ino;
 	rules = bpf_map_lookup_elem(&enforce_exes, &key);
-	return rules ? enforce_pick(rules, kind, 0) : 0;
+	if (rules)
+		v = enforce_pick(rules, kind, 0);
+	key.dev = 0;
+	rules = bpf_map_lookup_elem(&enforce_exes, &key);
+	return rules ? enforce_max(v, enforce_pick(rules, kind, 0)) : v;
 }
 
 /* What can be said knowing only who does it: the kind, and the executable of the current task. */

@@ -8,6 +8,7 @@ import os
 import subprocess
 import unittest
 
+from probes import mounted_dev
 from test_actions import Actions, rule
 from warder import *
 
@@ -155,6 +156,36 @@ for how in ("/proc/self/fd/%d" % fd, "/bin/dash"):
 """)
         self.assertEqual(self.results(s), {"memfd": "-9", "dash": "0"})
         self.assertEqual(self.told(s, "M"), 1)
+
+
+class Inode(Programs):
+    """An exec of a file, by device and inode: whatever it is called."""
+
+    def test_exec_by_each_of_its_names(self):
+        for name in ("prog", "twin"):
+            subprocess.check_call(["cp", "/bin/dash", self.path(name)])
+        os.link(self.path("prog"), self.path("link"))
+        ino = os.stat(self.path("prog")).st_ino
+        text = rule("I", "kind = exec and proc.exe_ino = %d and proc.exe_dev = %s" % (
+            ino, mounted_dev(self.path("prog"))), "kill", "scope: process")
+        other = rule("O", "kind = exec and proc.exe_ino = %d and proc.exe_dev = 4095:7" % ino, "kill")
+        s = self.judged([text, other], "sh", "-c", """
+for n in prog link twin mount; do /opt/$n -c true; echo $n $?; done
+ln -s /opt/prog /tmp/soft; /tmp/soft -c true; echo soft $?
+""", options=[x for n, to in (("prog", "prog"), ("link", "link"), ("twin", "twin"), ("prog", "mount"))
+              for x in ("--ro", "%s:/opt/%s" % (self.path(n), to))])
+        self.assertEqual(self.results(s), {"prog": KILLED, "link": KILLED, "mount": KILLED, "soft": KILLED,
+                                           "twin": "0"})
+        self.assertEqual(self.told(s, "I"), 4)
+
+    def test_of_any_device(self):
+        subprocess.check_call(["cp", "/bin/dash", self.path("prog")])
+        text = rule("I", "kind = exec and proc.exe_ino in (1, %d)" % os.stat(self.path("prog")).st_ino, "kill",
+                    "scope: process")
+        s = self.judged([text], "sh", "-c", "/opt/prog -c true; echo prog $?; dash -c true; echo dash $?",
+                        options=["--ro", self.path("prog") + ":/opt/prog"])
+        self.assertEqual(self.results(s), {"prog": KILLED, "dash": "0"})
+        self.assertEqual(self.told(s, "I"), 1)
 
 
 class Connect(Programs):

@@ -36,7 +36,7 @@ struct enforce_entry {
 		bool cut;   /* decides for paths that were cut, too: their head is not known */
 	} path;
 	struct {
-		uint32_t dev; /* kernel's: major << 20 | minor */
+		uint32_t dev; /* kernel's: major << 20 | minor; 0 = any */
 		uint64_t ino;
 	} exe; /* WIRE_EXEC: that is to run; other kinds: that acts */
 	struct {

@@ -584,6 +584,86 @@ static void programs(void **state)
 	assert_true(told >= 24); /* of 38: those where it makes a difference */
 }
 
+/* ---- files by their inode ---- */
+
+static int by_file(const struct enforce_tables *t, uint32_t dev, uint64_t ino)
+{
+	int v = 0;
+
+	for (size_t i = 0; i < t->exes_n; i++)
+		if (t->exes[i].key.ino == ino && (!t->exes[i].key.dev || t->exes[i].key.dev == dev))
+			v = MAX(v, pick(&t->exes[i].rules, WIRE_EXEC, 0));
+	return v;
+}
+
+static void execs_by_inode(void **state)
+{
+	static const struct {
+		const char *text;
+		bool whole[2]; /* of each rule */
+	} rows[] = {
+		{ ACT_RULE("a", "kill", "kind = exec and proc.exe_ino = 5 and proc.exe_dev = 8:1"),
+		  { true } },
+		{ ACT_RULE("a", "deny", "kind = exec and proc.exe_ino in (5, 6)"), { true } },
+		{ ACT_RULE("a", "deny",
+			   "kind = exec and proc.exe_ino in (5, 6) and not "
+			   "proc.exe_dev in (8:1)"),
+		  { false } },
+		{ ACT_RULE("a", "kill", "kind = exec and not proc.exe_ino = 5"), { false } },
+		{ ACT_RULE("a", "kill", "kind = exec and proc.exe_ino < 6"), { false } },
+		{ ACT_RULE("a", "kill", "kind = exec and proc.exe_ino = 5 and proc.comm = x"),
+		  { false } },
+		{ ACT_RULE("a", "kill", "kind = exec and proc.exe_ino = 5 and proc.exe = /x"),
+		  { false } },
+		{ ACT_RULE("a", "kill", "kind = exec and (proc.exe_ino = 5 or proc.exe = /x)"),
+		  { false } },
+		{ ACT_RULE("a", "kill",
+			   "kind = exec and proc.exe_ino = 5 and proc.exe_dev in "
+			   "(8:1, no, 08:2)"),
+		  { true } },
+		{ ACT_RULE("a", "deny", "kind = exec and proc.exe_ino = 5")
+			  ACT_RULE("b", "kill",
+				   "kind = exec and proc.exe_ino = 5 and "
+				   "proc.exe_dev = 8:2"),
+		  { true, true } },
+		{ ACT_RULE("a", "kill", "evt.type = execve and proc.exe_ino = 5"), { false } },
+	};
+	static const char *const devs[] = { "8:1", "8:2", "0:30" };
+	static const uint32_t nrs[] = { 8 << 20 | 1, 8 << 20 | 2, 30 };
+	static const char *const exes[] = { "/x", "/y" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct enforce_tables t;
+		struct push_plan *p;
+		struct ruleset *rs;
+		struct said said;
+
+		rs = load(rows[i].text, &said);
+		if (!rs)
+			fail_msg("%s%s", rows[i].text, said.text);
+		p = push(rs, true);
+		t = tables(p);
+		for (size_t k = 0; k < p->rules_n; k++)
+			if ((p->rule[k].whole >> WIRE_EXEC & 1) != rows[i].whole[k])
+				fail_msg("%s: rule %zu, %s", rows[i].text, k, p->rule[k].why);
+		for (size_t k = 0; k < 3 * 3 * 2; k++) {
+			uint64_t ino = 4 + k / 3 % 3;
+			int v = by_path(&t, exes[k / 9], WIRE_EXEC);
+			char spec[128];
+
+			snprintf(spec, sizeof(spec),
+				 "exec; syscall=execve; proc.exe=%s; proc.exe_dev=%s; "
+				 "proc.exe_ino=%u",
+				 exes[k / 9], devs[k % 3], (unsigned int)ino);
+			compare(rs, p, MAX(v, by_file(&t, nrs[k % 3], ino)), spec, WIRE_EXEC);
+		}
+		enforce_tables_done(&t);
+		push_plan_free(p);
+		ruleset_free(rs);
+	}
+}
+
 static void what_is_decided_by_program(void **state)
 {
 	static const struct {
@@ -792,6 +872,7 @@ int main(void)
 		cmocka_unit_test(more_ports_than_fit),
 		cmocka_unit_test(more_paths_than_fit),
 		cmocka_unit_test(programs),
+		cmocka_unit_test(execs_by_inode),
 		cmocka_unit_test(what_is_decided_by_program),
 		cmocka_unit_test(more_programs_than_fit),
 		cmocka_unit_test(what_can_be_denied),
