@@ -209,6 +209,12 @@ int ruleset_test(const struct ruleset *rs, const char *file, struct str text, ru
 	}
 	arena_done(&f.arena);
 	rule_memory_free(f.st);
+	if (r >= 0 && (f.want_n || f.near_n || f.repeat > 1))
+		r = err_set(err, EINVAL, "%s:%d:1: no event behind what is said of one", file,
+			    f.line);
+	else if (r >= 0 && !events)
+		r = err_set(err, EINVAL, "%s:%d:1: no event in it, so nothing is tested", file,
+			    f.line);
 	if (r < 0)
 		return r;
 	*ret_events = events;

@@ -90,11 +90,12 @@ int ruleset_compile(struct ruleset *rs, struct err *err);
  * nothing (after a thread's first event). Returns the number. */
 size_t ruleset_eval(const struct ruleset *rs, const struct event *ev, struct rule_matches *ret);
 /* What the rules remember of one sandbox: made with it, given with each of its events, of one thread. The
- * set must outlive it. `evicted`: values of `by` forgotten because there were too many. */
+ * set must outlive it. `evicted`: counters of `by` that were forgotten within their time because there were too many,
+ * since it was last asked. */
 struct rule_memory;
 int rule_memory_new(struct rule_memory **ret, const struct ruleset *rs);
 void rule_memory_free(struct rule_memory *st);
-uint64_t rule_memory_evicted(const struct rule_memory *st);
+uint64_t rule_memory_evicted(struct rule_memory *st);
 /* What a sandbox is, for `for`: from now on rules that are for others do not fire here. NULL is what no
  * rule is for. Without this all do. */
 struct rule_session {

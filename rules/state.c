@@ -49,9 +49,13 @@ void rule_memory_free(struct rule_memory *st)
 	free(st);
 }
 
-uint64_t rule_memory_evicted(const struct rule_memory *st)
+uint64_t rule_memory_evicted(struct rule_memory *st)
 {
-	return st->evicted;
+	uint64_t n = st ? st->evicted : 0;
+
+	if (st)
+		st->evicted = 0;
+	return n;
 }
 
 void *stateful_mem(struct rule_memory *st, const struct stateful *s)
@@ -165,25 +169,6 @@ static struct slot *slot_at(struct rule_memory *st, const struct stateful *s, ui
 	return (struct slot *)(void *)(st->mem + s->off + i * s->slot_size);
 }
 
-static struct slot *find_slot(struct rule_memory *st, const struct stateful *s, uint64_t key)
-{
-	struct slot *oldest = NULL;
-
-	for (uint32_t i = 0; i < s->slots; i++) {
-		struct slot *at = slot_at(st, s, i);
-
-		if (at->key == key)
-			return at;
-		if (!oldest || !at->key || (oldest->key && at->used < oldest->used))
-			oldest = at;
-	}
-	if (oldest->key)
-		st->evicted++;
-	memset(oldest, 0, s->slot_size);
-	oldest->key = key;
-	return oldest;
-}
-
 static uint64_t time_of(const struct event *ev)
 {
 	return event_has(ev, F_MONO) ? ev->v[F_MONO].u
@@ -195,6 +180,26 @@ static uint64_t time_of(const struct event *ev)
 static bool is_over(uint64_t then, uint64_t now, uint64_t window)
 {
 	return now > then && now - then > window;
+}
+
+static struct slot *find_slot(struct rule_memory *st, const struct stateful *s, uint64_t key,
+			      uint64_t now)
+{
+	struct slot *oldest = NULL;
+
+	for (uint32_t i = 0; i < s->slots; i++) {
+		struct slot *at = slot_at(st, s, i);
+
+		if (at->key == key)
+			return at;
+		if (!oldest || !at->key || (oldest->key && at->used < oldest->used))
+			oldest = at;
+	}
+	if (oldest->key && !is_over(oldest->used, now, s->window_ns))
+		st->evicted++;
+	memset(oldest, 0, s->slot_size);
+	oldest->key = key;
+	return oldest;
 }
 
 /* ---- the four ways ---- */
@@ -304,7 +309,7 @@ bool stateful_hit(struct rule_memory *st, const struct rule *r, uint32_t step, s
 		return false;
 	if (s->of)
 		v = eval_value(e, s->of, &tmp);
-	at = find_slot(st, s, key_of(s, e));
+	at = find_slot(st, s, key_of(s, e), now);
 	at->used = now;
 	switch (s->mode) {
 	case STATE_COUNT:

@@ -227,34 +227,60 @@ struct untold {
 	struct session *s;
 };
 
+/* An audit.rules with `text`; NULL, and told as lost, where there is no memory. */
+static struct event *rules_event(struct pipeline *p, struct session *s, struct str text)
+{
+	struct event *ev = arena_alloc(&p->arena, sizeof(*ev));
+
+	if (!ev || !text.p) {
+		session_lose(s, 1, clock_boot_ns(), clock_boot_ns());
+		return NULL;
+	}
+	event_init(ev, WIRE_AUDIT_RULES, &p->arena);
+	session_fill(s, ev, clock_boot_ns());
+	event_set_str(ev, F_AUDIT_MESSAGE, text);
+	event_set_strz(ev, F_RULE_SET, ruleset_hash(p->rules));
+	return ev;
+}
+
 static void emit_untold(void *arg, const struct rule_info *r, uint64_t held)
 {
 	const struct untold *u = arg;
-	struct event *ev = arena_alloc(&u->p->arena, sizeof(*ev));
-	struct str text = arena_printf(&u->p->arena,
-				       "%llu alerts of rule '%s' were held back by its throttle",
-				       (unsigned long long)held, r->name);
+	struct event *ev =
+		rules_event(u->p, u->s,
+			    arena_printf(&u->p->arena,
+					 "%llu alerts of rule '%s' were held back by its throttle",
+					 (unsigned long long)held, r->name));
 
-	if (!ev || !text.p) {
-		session_lose(u->s, 1, clock_boot_ns(), clock_boot_ns());
+	if (!ev)
 		return;
-	}
-	event_init(ev, WIRE_AUDIT_RULES, &u->p->arena);
-	session_fill(u->s, ev, clock_boot_ns());
-	event_set_str(ev, F_AUDIT_MESSAGE, text);
 	event_set_strz(ev, F_RULE_NAME, r->name);
 	event_set_u64(ev, F_RULE_SUPPRESSED, held);
-	event_set_strz(ev, F_RULE_SET, ruleset_hash(u->p->rules));
 	session_emit(u->s, ev, &u->p->json);
 }
 
-/* What throttles hold back must not end with the session or its rules. */
+/* What throttles hold back must not end with the session or its rules; nor that who made many values of `by` had
+ * counters forgotten. */
 static void tell_untold(struct pipeline *p, struct session *s)
 {
 	struct untold u = { p, s };
+	struct event *ev;
+	uint64_t n;
 
-	if (p->rules)
-		rule_memory_untold(s->memory, p->rules, emit_untold, &u);
+	if (!p->rules)
+		return;
+	rule_memory_untold(s->memory, p->rules, emit_untold, &u);
+	n = rule_memory_evicted(s->memory);
+	if (!n)
+		return;
+	ev = rules_event(
+		p, s,
+		arena_printf(&p->arena,
+			     "%llu counters of rules were forgotten within their time: more "
+			     "values of 'by' than are kept",
+			     (unsigned long long)n));
+	if (ev)
+		session_emit(s, ev, &p->json);
 }
 
 /* One decoded event. */

@@ -412,6 +412,32 @@ static void held_back_alerts_are_told_in_the_end(void **state)
 	ruleset_free(rs);
 }
 
+/* Who makes many values has no counter of another forgotten in silence. */
+static void forgotten_counters_are_told_in_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct ruleset *rs =
+		other_rules(EXEC_RULE("each", "  count: 3\n  window: 1h\n  by: proc.exe\n"));
+	struct wire_session stop = { .h = header(WIRE_SESSION_STOP, 1) };
+	auto_free char *all = NULL;
+	size_t kept;
+
+	assert_int_equal(pipeline_set_rules(f->pipeline, rs, &kept), 0);
+	for (int i = 0; i < 67; i++) {
+		char exe[32];
+
+		snprintf(exe, sizeof(exe), "/usr/bin/%d", i);
+		feed_exec(f, exe, 1);
+	}
+	stop.h.len = sizeof(stop);
+	assert_int_equal(pipeline_feed(f->pipeline, &stop, sizeof(stop)), 0);
+	all = read_all(f);
+	assert_non_null(strstr(all, "3 counters of rules were forgotten within their time"));
+	assert_int_equal(count(all, "\"kind\":\"audit.rules\""), 1);
+	assert_int_equal(pipeline_set_rules(f->pipeline, f->rules, &kept), 0);
+	ruleset_free(rs);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 /* The event has the form that FORMAT.md gives: verify reads it. */
@@ -455,6 +481,7 @@ int main(void)
 		CASE(sessions_are_found_by_id_and_forgotten),
 		CASE(rules_change_between_two_events),
 		CASE(held_back_alerts_are_told_in_the_end),
+		CASE(forgotten_counters_are_told_in_the_end),
 		CASE(the_terminal_is_bound),
 	};
 

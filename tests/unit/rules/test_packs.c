@@ -351,6 +351,14 @@ static void fixtures_say_what_is_wrong(void **state)
 	assert_string_equal(err.text, "f:1:1: no rule is named 'c'");
 	assert_int_equal(ruleset_test(rs, "f", STR("{\"kind\":\n"), NULL, NULL, &events, &err),
 			 -EINVAL);
+	/* A fixture that tests nothing is not passed. */
+	assert_int_equal(ruleset_test(rs, "f", STR("{\"kind\":\"oom\"}\n# fires: a\n"), NULL, NULL,
+				      &events, &err),
+			 -EINVAL);
+	assert_string_equal(err.text, "f:2:1: no event behind what is said of one");
+	assert_int_equal(ruleset_test(rs, "f", STR("# nothing\n"), NULL, NULL, &events, &err),
+			 -EINVAL);
+	assert_string_equal(err.text, "f:1:1: no event in it, so nothing is tested");
 	ruleset_free(rs);
 }
 

@@ -199,6 +199,53 @@ static void memory_is_bounded(void **state)
 		drop_event(&e);
 	}
 	assert_int_equal(rule_memory_evicted(st), 1000 - 64);
+	assert_int_equal(rule_memory_evicted(st), 0);
+	/* What was over anyway is no loss. */
+	for (uint64_t i = 0; i < 64; i++) {
+		struct made_event e;
+
+		snprintf(text, sizeof(text), "fork; mono=%llu; proc.pid=%llu", 20000000000ull + i,
+			 5000ull + i);
+		make_event(&e, text);
+		assert_int_equal(ruleset_judge(rs, st, &e.ev, &m), 0);
+		drop_event(&e);
+	}
+	assert_int_equal(rule_memory_evicted(st), 0);
+	rule_memory_free(st);
+	ruleset_free(rs);
+}
+
+static bool judge_pid(const struct ruleset *rs, struct rule_memory *st, unsigned mono, unsigned pid)
+{
+	struct rule_matches m;
+	struct made_event e;
+	char text[64];
+
+	snprintf(text, sizeof(text), "fork; mono=%u; proc.pid=%u", mono, pid);
+	make_event(&e, text);
+	ruleset_judge(rs, st, &e.ev, &m);
+	drop_event(&e);
+	return m.n;
+}
+
+/* A flood of keys costs those that are quiet longest. Who acts in between is still counted. */
+static void a_flood_of_keys_hides_nobody_who_acts(void **state)
+{
+	struct rule_memory *st = NULL;
+	struct said said;
+	struct ruleset *rs = load_state(
+		HEAD "  condition: kind = fork\n  count: 20\n  window: 10s\n  by: proc.pid\n",
+		&said);
+	unsigned mono = 1000, key = 100;
+
+	(void)state;
+	assert_non_null(rs);
+	assert_int_equal(rule_memory_new(&st, rs), 0);
+	for (int i = 1; i <= 20; i++) {
+		assert_int_equal(judge_pid(rs, st, mono++, 1), i == 20);
+		for (int k = 0; k < 60; k++)
+			assert_false(judge_pid(rs, st, mono++, key++));
+	}
 	rule_memory_free(st);
 	ruleset_free(rs);
 }
@@ -291,6 +338,7 @@ int main(void)
 		cmocka_unit_test(steps_follow_each_other),
 		cmocka_unit_test(steps_use_lists_and_macros),
 		cmocka_unit_test(memory_is_bounded),
+		cmocka_unit_test(a_flood_of_keys_hides_nobody_who_acts),
 		cmocka_unit_test(sandboxes_do_not_share),
 		cmocka_unit_test(counting_kills_stay_in_user_space),
 		cmocka_unit_test(wrong_keys_are_told),
