@@ -132,6 +132,7 @@ class Page {
 load().then(async m => {
   const page = new Page(m);
   await page.terminal?.ready;
+  performance.mark("ready");
   document.body.dataset.ready = "1";
 }).catch(e => {
   $("state").hidden = false;
