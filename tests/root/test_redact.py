@@ -202,6 +202,52 @@ class Redact(TestCase):
         os.chmod(path, 0o644)
         self.assertOneLine(self.warder("run", "--redact-value-file", path, "--", "true"), "values", "chmod 600")
 
+    def test_counts_are_sealed(self):
+        """Records, checkpoints, manifest and seal agree; another number is found by both verifiers."""
+        self.assertCode(self.warder("keys", "init"), 0)
+        s = self.session("echo", TOKEN)
+        told = sum(e.get("redactions", 0) for e in s.events)
+        self.assertGreater(told, 2)
+        with open(os.path.join(s.dir, "manifest.json")) as f:
+            self.assertEqual(json.load(f)["redactions"], told)
+        self.assertEqual(json.loads(self.warder("verify", "--json", s.dir).out)["redactions"], told)
+        with open(os.path.join(s.dir, "checkpoints.log"), "rb") as f:
+            self.assertEqual(int.from_bytes(f.read()[-288:][28:32], "little"), told)
+        self.assertEqual(VERIFY.verify(s.dir)["state"], VERIFY.OK)
+        self.forge(s, told - 1)
+        self.assertEqual(VERIFY.verify(s.dir)["state"], VERIFY.ALTERED)
+        self.assertCode(self.warder("verify", s.dir), 1)
+
+    def test_forged_count_without_signatures(self):
+        s = self.session("echo", TOKEN)
+        self.assertEqual(VERIFY.verify(s.dir)["state"], VERIFY.OK)
+        self.forge(s, 1)
+        self.assertIn("does not fit", VERIFY.verify(s.dir)["text"])
+        self.assertIn(b"the seal does not fit", self.warder("verify", s.dir).out)
+
+    @staticmethod
+    def forge(s, n):
+        """Another number in the seal, its checksums made good."""
+        with open(s.segments()[-1], "r+b") as f:
+            data = bytearray(f.read())
+            at = len(data) - VERIFY.SEAL_LEN
+            head = at - VERIFY.FRAME_LEN
+            data[at + 52:at + 56] = n.to_bytes(4, "little")
+            data[head + 28:head + 32] = VERIFY.crc32c(data[at:]).to_bytes(4, "little")
+            data[head + 124:head + 128] = VERIFY.crc32c(data[head:head + 124]).to_bytes(4, "little")
+            f.seek(0)
+            f.write(data)
+
+    def test_command(self):
+        done = self.warder("redact", "test", input=("a " + TOKEN + " b\n").encode())
+        self.assertCode(done, 1)
+        self.assertRegex(done.out, rb"^a \[redacted:github-token:[0-9a-f]{12}\] b\n$")
+        done = self.warder("redact", "test", input=b"nothing here\n")
+        self.assertEqual((done.code, done.out), (0, b"nothing here\n"))
+        self.assertCode(self.warder("redact", "check"), 0)
+        bad = self.path("bad.yaml", "- rule: acme\n  keywords: [ac]\n  regex: 'ac'\n")
+        self.assertOneLine(self.warder("redact", "check", bad), "bad.yaml:2:14", "3 to 256 bytes")
+
     def test_own_rules(self):
         rules = self.path("redact.yaml", "- rule: acme\n  keywords: [acme_]\n  regex: 'acme_[a-z]{8}'\n- rule: github-token\n  off: true\n")
         s = self.session("echo", "acme_abcdefgh", TOKEN, options=["--redact", rules])

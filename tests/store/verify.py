@@ -220,7 +220,7 @@ def parse_frame_header(b):
 
 
 def no_doubles(pairs):
-    known = ("format", "version", "state", "session", "records", "frames", "gaps", "bytes", "segment_count", "head")
+    known = ("format", "version", "state", "session", "records", "frames", "gaps", "bytes", "segment_count", "head", "redactions")
     names = [k for k, _ in pairs]
     if any(names.count(k) > 1 for k in known):
         raise ValueError("a member twice")
@@ -239,6 +239,8 @@ def parse_manifest(text):
             for k in ("records", "frames", "gaps", "bytes", "segment_count"):
                 if type(m[k]) is not int or m[k] < 0:
                     return None
+            if type(m.get("redactions", 0)) is not int:
+                return None
         return m
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -273,8 +275,8 @@ class Log:
     def check(self, b):
         if self.ended:
             raise Altered("an entry behind the end")
-        kind, zero, size, index, seq, segment, zero2, offset = struct.unpack_from("<BBHQQIIQ", b, 4)
-        if zero or zero2 or size != len(b) or kind > 2 or (kind == 0) != (len(b) == 1024):
+        kind, zero, size, index, seq, segment, redactions, offset = struct.unpack_from("<BBHQQIIQ", b, 4)
+        if zero or size != len(b) or kind > 2 or (kind == 0) != (len(b) == 1024):
             raise Altered("entry fields")
         if index != self.index or b[192:224] != self.prev:
             raise Altered("entry does not follow")
@@ -288,7 +290,7 @@ class Log:
         elif any(next_key) != (kind == 1):
             raise Altered("entry fields")
         return {"kind": kind, "seq": seq, "place": (segment, offset), "h": b[64:96], "f": b[96:128],
-                "root": b[128:160], "next": next_key, "bytes": b,
+                "root": b[128:160], "redactions": redactions, "next": next_key, "bytes": b,
                 "session": b[224:288].rstrip(b"\0") if kind == 0 else None}
 
     def check_genesis(self, b):
@@ -416,6 +418,7 @@ class Bundle:
         self.session = None
         self.seal = None
         self.tty, self.tty_last = None, 0
+        self.redactions = 0
         self.blobs = set()
 
     def report(self, state, text, first_bad=0, gaps=0):
@@ -546,6 +549,7 @@ class Bundle:
             self.seal = self.parse_seal(payload)
         self.f, self.h, self.tree = f, chain, tree
         if h["type"] == 1:
+            self.redactions = min(self.redactions + self.count_redactions(raw), 2 ** 32 - 1)
             self.run_marks(raw)
         self.records += n
         self.next += n
@@ -559,6 +563,7 @@ class Bundle:
                 if e in (None, "torn") or e["place"] > (number, at):
                     return
                 same = e["place"] == (number, at) and e["seq"] == self.records and e["h"] == self.h
+                same = same and e["redactions"] == self.redactions
                 same = same and e["f"] == self.f and e["root"] == self.tree.root()
                 if e["kind"] == 0:
                     same = same and e["session"] == self.session.encode()
@@ -642,6 +647,14 @@ class Bundle:
                 return self.report(ALTERED, "blobs/%s was changed" % name)
         return None
 
+    def count_redactions(self, raw):
+        n = 0
+        for at in self.parse_lengths(raw):
+            size = struct.unpack_from("<I", raw, at)[0]
+            m = re.search(rb'"kind":"[^"]*"(,"redactions":(\d{1,9}))?', raw[at + 4:at + 4 + min(size, 256)])
+            n += int(m.group(2)) if m and m.group(2) else 0
+        return n
+
     @staticmethod
     def parse_lengths(raw):
         at, found = 0, []
@@ -660,9 +673,9 @@ class Bundle:
 
     @staticmethod
     def parse_seal(b):
-        if b[:8] != b"WARDSEAL" or any(b[52:56]):
+        if b[:8] != b"WARDSEAL":
             raise Altered("seal fields")
-        keys = ("records", "frames", "gaps", "bytes", "sealed", "segments", "zero", "manifest_len")
+        keys = ("records", "frames", "gaps", "bytes", "sealed", "segments", "redactions", "manifest_len")
         seal = dict(zip(keys, struct.unpack_from("<QQQQQIIQ", b, 8)))
         if seal["manifest_len"] > MANIFEST_MAX:
             raise Altered("seal fields")
@@ -671,15 +684,16 @@ class Bundle:
 
     def check_seal(self):
         s, m, text = self.seal, self.manifest, self.manifest_text
-        if (s["records"], s["frames"], s["bytes"], s["segments"]) != (self.records, self.frames, self.bytes, self.last):
+        if (s["records"], s["frames"], s["bytes"], s["segments"], s["redactions"]) != (
+                self.records, self.frames, self.bytes, self.last, self.redactions):
             return self.report(ALTERED, "the seal does not fit", self.next)
         if text is None:
             return self.report(ALTERED, "the manifest is missing")
         if len(text) != s["manifest_len"] or sha256(text) != s["hash"]:
             return self.report(ALTERED, "the manifest is another one")
         same = m and m["state"] == "sealed" and m["session"] == self.session and m["head"] == self.h.hex() and (
-            m["records"], m["frames"], m["gaps"], m["bytes"], m["segment_count"]) == (
-            s["records"], s["frames"], s["gaps"], s["bytes"], s["segments"])
+            m["records"], m["frames"], m["gaps"], m["bytes"], m["segment_count"], m.get("redactions", 0)) == (
+            s["records"], s["frames"], s["gaps"], s["bytes"], s["segments"], s["redactions"])
         if not same:
             return self.report(ALTERED, "manifest and records contradict each other")
         wrong = self.check_log_end() or self.check_tty_end(s["tty"]) or self.check_blobs()

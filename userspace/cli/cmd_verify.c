@@ -69,6 +69,7 @@ static void print_json(const struct verify_report *rep, const struct buf *degrad
 		{ "lost", rep->gaps },
 		{ "first_bad", rep->first_bad },
 		{ "checkpoints", rep->checkpoints },
+		{ "redactions", rep->redactions },
 	};
 	auto_buf struct buf out = { 0 };
 	struct json j;

@@ -16,6 +16,7 @@ int cmd_fields(int argc, char **argv);
 int cmd_freeze(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_redact(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_review(int argc, char **argv);
 int cmd_rules(int argc, char **argv);

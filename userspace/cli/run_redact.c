@@ -124,12 +124,11 @@ static int add_environment(struct redactor *r, const struct sandbox_spec *spec, 
 static int add_file(struct redactor *r, const char *path, struct err *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	auto_buf struct buf text = { 0 };
+	auto_buf struct buf text = { .max = REDACT_FILE_MAX };
 	struct stat st;
 	char *line, *save = NULL;
 	int e;
 
-	buf_init(&text, REDACT_FILE_MAX);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, errno, "option '--redact-value-file': '%s': %m", path);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)

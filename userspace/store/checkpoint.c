@@ -21,6 +21,7 @@ int journal_checkpoint(struct journal *j, enum checkpoint_type type, uint64_t of
 		.real_ns = clock_real_ns(),
 		.boot_ns = clock_boot_ns(),
 		.lost = j->lost,
+		.redactions = j->redactions,
 	};
 	int r;
 
@@ -47,6 +48,7 @@ int journal_begin_log(struct journal *j, struct err *err)
 		.segment = j->n_segments,
 		.offset = j->off,
 		.lost = j->lost,
+		.redactions = j->redactions,
 	};
 	int r;
 

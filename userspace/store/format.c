@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "userspace/base/auto.h"
 #include "userspace/store/crc32c.h"
 
 /* Offsets; FORMAT.md is the text to these. */
@@ -42,7 +43,7 @@ enum {
 	SL_BYTES = 32,
 	SL_SEALED = 40,
 	SL_SEGMENTS = 48,
-	SL_ZERO1 = 52,
+	SL_REDACTIONS = 52,
 	SL_MANIFEST_LEN = 56,
 	SL_MANIFEST_HASH = 64,
 	SL_ROOT = 96,
@@ -79,6 +80,47 @@ bool session_is_valid(const char *s)
 
 	return n > 0 && n < SESSION_LEN &&
 	       strspn(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-") == n;
+}
+
+#define KIND_WITHIN 256 /* where in a record its kind stands */
+
+uint32_t record_redactions(struct str rec)
+{
+	static const char kind[] = "\"kind\":\"", word[] = "\",\"redactions\":";
+	size_t n = MIN(rec.n, (size_t)KIND_WITHIN), digits = 0;
+	const char *p = memmem(rec.p, n, kind, sizeof(kind) - 1), *end = rec.p + n;
+	uint32_t v = 0;
+
+	if (!p)
+		return 0;
+	p += sizeof(kind) - 1;
+	p = memchr(p, '"', (size_t)(end - p));
+	if (!p || (size_t)(end - p) < sizeof(word) - 1 || memcmp(p, word, sizeof(word) - 1) != 0)
+		return 0;
+	for (p += sizeof(word) - 1; p < end && *p >= '0' && *p <= '9' && digits < 9; p++, digits++)
+		v = v * 10 + (uint32_t)(*p - '0');
+	return v;
+}
+
+uint32_t redactions_add(uint32_t a, uint32_t b)
+{
+	return a + b < a ? UINT32_MAX : a + b;
+}
+
+uint32_t frame_redactions(const uint8_t *raw, size_t n)
+{
+	uint32_t sum = 0;
+
+	for (size_t at = 0; n - at >= 4;) {
+		uint32_t len = get_le32(raw + at);
+
+		if (len > n - at - 4)
+			break;
+		sum = redactions_add(
+			sum, record_redactions((struct str){ (const char *)raw + at + 4, len }));
+		at += 4 + (size_t)len;
+	}
+	return sum;
 }
 
 void segment_header_encode(uint8_t out[SEGMENT_HEADER_LEN], const struct segment_header *h)
@@ -217,6 +259,7 @@ void seal_encode(uint8_t out[SEAL_LEN], const struct seal *s)
 	put_le64(out + SL_BYTES, s->bytes);
 	put_le64(out + SL_SEALED, s->sealed_ns);
 	put_le32(out + SL_SEGMENTS, s->segments);
+	put_le32(out + SL_REDACTIONS, s->redactions);
 	put_le64(out + SL_MANIFEST_LEN, s->manifest_len);
 	memcpy(out + SL_MANIFEST_HASH, s->manifest_hash, STORE_HASH_LEN);
 	memcpy(out + SL_ROOT, s->root, STORE_HASH_LEN);
@@ -229,14 +272,13 @@ const char *seal_decode(struct seal *ret, const uint8_t *p)
 
 	if (memcmp(p, SEAL_MAGIC, 8) != 0)
 		return "the seal does not start like one";
-	if (!is_zero(p + SL_ZERO1, 4))
-		return "reserved bytes of the seal are not zero";
 	s.records = get_le64(p + SL_RECORDS);
 	s.frames = get_le64(p + SL_FRAMES);
 	s.gaps = get_le64(p + SL_GAPS);
 	s.bytes = get_le64(p + SL_BYTES);
 	s.sealed_ns = get_le64(p + SL_SEALED);
 	s.segments = get_le32(p + SL_SEGMENTS);
+	s.redactions = get_le32(p + SL_REDACTIONS);
 	s.manifest_len = get_le64(p + SL_MANIFEST_LEN);
 	memcpy(s.manifest_hash, p + SL_MANIFEST_HASH, STORE_HASH_LEN);
 	memcpy(s.root, p + SL_ROOT, STORE_HASH_LEN);

@@ -65,6 +65,7 @@ struct seal {
 	uint64_t bytes; /* of all segment files together, this frame included */
 	uint64_t sealed_ns;
 	uint32_t segments;
+	uint32_t redactions; /* of all records together; no more than UINT32_MAX */
 	uint64_t manifest_len;
 	uint8_t manifest_hash[STORE_HASH_LEN];
 	uint8_t root[STORE_HASH_LEN]; /* RFC 6962, when signed; else zero */
@@ -75,6 +76,12 @@ struct seal {
 void segment_name(char out[SEGMENT_NAME_LEN + 1], unsigned number);
 /* The same, or "tty.0001.seg". */
 void segment_kind_name(char out[SEGMENT_NAME_LEN + 1], enum segment_kind kind, unsigned number);
+/* How many places of a record were redacted, as it says itself right behind its kind; 0 = it does not. */
+uint32_t record_redactions(struct str rec);
+/* Up to UINT32_MAX, and not over it. */
+uint32_t redactions_add(uint32_t a, uint32_t b);
+/* Over the records of a frame that is good: u32 length, bytes. */
+uint32_t frame_redactions(const uint8_t *raw, size_t n);
 /* 1..63 of [0-9A-Za-z._-]: needs no escape in JSON, text or a terminal. */
 bool session_is_valid(const char *session);
 

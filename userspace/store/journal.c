@@ -328,6 +328,7 @@ int journal_close_frame(struct journal *j)
 	uint8_t head[STORE_HASH_LEN];
 	struct merkle room_for_tree, *tree = NULL;
 	const uint8_t *payload;
+	uint32_t before;
 	uint8_t *room;
 	size_t got;
 	int r;
@@ -355,9 +356,15 @@ int journal_close_frame(struct journal *j)
 		payload = (const uint8_t *)j->raw.p;
 	}
 	h.comp_len = (uint32_t)got;
+	before = j->redactions;
+	if (j->kind == SEGMENT_EVENTS)
+		j->redactions = redactions_add(
+			before, frame_redactions((const uint8_t *)j->raw.p, j->raw.n));
 	r = journal_put_frame(j, &h, payload, head, tree);
-	if (r < 0)
+	if (r < 0) {
+		j->redactions = before;
 		return r;
+	}
 	buf_reset(&j->raw);
 	j->raw_n = 0;
 	return 0;

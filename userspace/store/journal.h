@@ -34,6 +34,7 @@ struct journal {
 
 	struct buf raw; /* records of the frame being filled: u32 length, bytes */
 	uint32_t raw_n;
+	uint32_t redactions; /* of the records of closed frames */
 	uint64_t next_seq;
 
 	struct buf out; /* closed frames that are not durable */

@@ -129,6 +129,7 @@ enum member {
 	M_BYTES,
 	M_SEGMENT_COUNT,
 	M_HEAD,
+	M_REDACTIONS,
 	M_COUNT,
 };
 
@@ -136,7 +137,7 @@ static const char *const MEMBERS[M_COUNT] = {
 	[M_FORMAT] = "format",	 [M_VERSION] = "version", [M_STATE] = "state",
 	[M_SESSION] = "session", [M_RECORDS] = "records", [M_FRAMES] = "frames",
 	[M_GAPS] = "gaps",	 [M_BYTES] = "bytes",	  [M_SEGMENT_COUNT] = "segment_count",
-	[M_HEAD] = "head",
+	[M_HEAD] = "head",	 [M_REDACTIONS] = "redactions",
 };
 
 /* Collects the members we know; a name given twice could mean two things to two readers. */
@@ -182,7 +183,8 @@ int manifest_parse(struct str text, struct manifest_info *ret)
 	if (!str_eqz(v[M_STATE], "\"sealed\"") || !value_u64(v[M_RECORDS], &m.records) ||
 	    !value_u64(v[M_FRAMES], &m.frames) || !value_u64(v[M_GAPS], &m.gaps) ||
 	    !value_u64(v[M_BYTES], &m.bytes) || !value_u64(v[M_SEGMENT_COUNT], &m.segments) ||
-	    !value_text(v[M_HEAD], m.head, sizeof(m.head)))
+	    !value_text(v[M_HEAD], m.head, sizeof(m.head)) ||
+	    (v[M_REDACTIONS].n && !value_u64(v[M_REDACTIONS], &m.redactions)))
 		return -EBADMSG;
 	*ret = m;
 	return 0;
@@ -295,6 +297,8 @@ int manifest_write(struct buf *out, const struct manifest *m)
 		put_u64(&j, "gaps", m->gaps);
 		put_u64(&j, "bytes", m->bytes);
 		put_u64(&j, "segment_count", m->n_segments);
+		if (m->redactions)
+			put_u64(&j, "redactions", m->redactions);
 		json_key(&j, "hash");
 		json_strz(&j, "sha256");
 		put_hash(&j, "head", m->head);

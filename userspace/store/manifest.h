@@ -22,7 +22,7 @@ struct manifest {
 	bool sealed;
 	const uint8_t *host_key; /* that signs; NULL = none */
 	/* the rest only when sealed */
-	uint64_t records, frames, gaps, bytes;
+	uint64_t records, frames, gaps, bytes, redactions;
 	uint8_t head[STORE_HASH_LEN];
 	const struct manifest_segment *segments;
 	unsigned n_segments;
@@ -39,6 +39,7 @@ struct manifest_info {
 	bool sealed;
 	char session[SESSION_LEN];
 	uint64_t records, frames, gaps, bytes, segments;
+	uint64_t redactions; /* 0 when it says nothing of them */
 	char head[2 * STORE_HASH_LEN + 1];
 };
 

@@ -83,6 +83,7 @@ static int take_records(struct recovery *rec, const struct frame *f)
 	if (n != f->h.n || memcmp(head, f->h.head, STORE_HASH_LEN) != 0)
 		return -EBADMSG;
 	memcpy(j->head, head, STORE_HASH_LEN);
+	j->redactions = redactions_add(j->redactions, frame_redactions(raw, f->h.raw_len));
 	j->tree = tree;
 	return 0;
 }

@@ -15,6 +15,7 @@ static int seal_manifest(struct journal *j, const struct journal_seal *seal, str
 		.sealed_ns = s->sealed_ns,
 		.sealed = true,
 		.gaps = seal->gaps,
+		.redactions = j->redactions,
 		.segments = j->segments,
 		.n_segments = j->n_segments,
 		.summary = seal->summary,
@@ -46,6 +47,7 @@ static int seal_manifest(struct journal *j, const struct journal_seal *seal, str
 	s->gaps = m.gaps;
 	s->bytes = m.bytes;
 	s->segments = m.n_segments;
+	s->redactions = j->redactions;
 	s->manifest_len = text.n;
 	if (m.terminal)
 		memcpy(s->tty, m.terminal->link, STORE_HASH_LEN);

@@ -22,7 +22,7 @@ enum {
 	E_INDEX = 8,
 	E_SEQ = 16,
 	E_SEGMENT = 24,
-	E_ZERO2 = 28,
+	E_REDACTIONS = 28,
 	E_OFFSET = 32,
 	E_REAL = 40,
 	E_BOOT = 48,
@@ -135,6 +135,7 @@ static void encode_common(uint8_t *out, const struct checkpoint *c, size_t len)
 	put_le64(out + E_INDEX, c->index);
 	put_le64(out + E_SEQ, c->seq);
 	put_le32(out + E_SEGMENT, c->segment);
+	put_le32(out + E_REDACTIONS, c->redactions);
 	put_le64(out + E_OFFSET, c->offset);
 	put_le64(out + E_REAL, c->real_ns);
 	put_le64(out + E_BOOT, c->boot_ns);
@@ -239,12 +240,13 @@ static const char *decode_common(struct checkpoint *c, const uint8_t *p, size_t 
 {
 	c->type = p[E_TYPE];
 	if (p[E_ZERO] || p[E_LEN] != (uint8_t)n || p[E_LEN + 1] != (uint8_t)(n >> 8) ||
-	    !is_zero(p + E_ZERO2, 4) || (n == GENESIS_LEN) != (c->type == CHECKPOINT_GENESIS) ||
+	    (n == GENESIS_LEN) != (c->type == CHECKPOINT_GENESIS) ||
 	    c->type > CHECKPOINT_SEAL)
 		return "its fields are malformed";
 	c->index = get_le64(p + E_INDEX);
 	c->seq = get_le64(p + E_SEQ);
 	c->segment = get_le32(p + E_SEGMENT);
+	c->redactions = get_le32(p + E_REDACTIONS);
 	c->offset = get_le64(p + E_OFFSET);
 	c->real_ns = get_le64(p + E_REAL);
 	c->boot_ns = get_le64(p + E_BOOT);

@@ -125,6 +125,7 @@ struct verify_report {
 	bool is_trusted;		   /* signed by one of the keys that the caller gave */
 	uint64_t checkpoints;
 	char host_key[2 * STORE_HASH_LEN + 1]; /* who signed, hex */
+	uint32_t redactions; /* places from which a secret was taken out, as the records say */
 	uint64_t terminal_records;	       /* of its terminal or output */
 	uint64_t witnessed;		       /* the last record up to which a witness agrees */
 	char text[512];			       /* one sentence for a person: what and where */

@@ -115,7 +115,8 @@ static int check_seal(struct verify *v, uint64_t off)
 	int r;
 
 	if (s->records != v->report->records || s->frames != v->report->frames ||
-	    s->segments != v->file.number || s->bytes != v->report->bytes)
+	    s->redactions != v->report->redactions || s->segments != v->file.number ||
+	    s->bytes != v->report->bytes)
 		return altered_at(v, off,
 				  "the seal does not fit what it seals; somebody who can recompute "
 				  "hashes changed the bundle, and where cannot be told");
@@ -133,7 +134,7 @@ static int check_seal(struct verify *v, uint64_t off)
 			"are");
 	if (!v->manifest_readable || !m->sealed || m->records != s->records ||
 	    m->frames != s->frames || m->gaps != s->gaps || m->bytes != s->bytes ||
-	    m->segments != s->segments || strcmp(m->session, v->report->session) != 0 ||
+	    m->segments != s->segments || m->redactions != s->redactions || strcmp(m->session, v->report->session) != 0 ||
 	    strcmp(m->head, v->report->head) != 0)
 		return verify_finding(
 			v, VERIFY_ALTERED,
@@ -244,6 +245,8 @@ static int walk_frames(struct verify *v, bool last)
 		if (why)
 			return altered_at(v, off, why);
 		if (f.h.type == FRAME_DATA) {
+			v->report->redactions = redactions_add(
+				v->report->redactions, frame_redactions(v->raw, f.h.raw_len));
 			r = verify_tty_records(v, v->raw, f.h.raw_len, f.h.first_seq);
 			if (r == WALK_ON)
 				r = verify_blobs_records(v, v->raw, f.h.raw_len);
