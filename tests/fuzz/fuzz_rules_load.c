@@ -33,6 +33,8 @@ static void judge(const struct ruleset *rs, struct rule_memory *st, enum wire_ki
 	for (size_t i = 0; i < m.n; i++) {
 		buf_reset(&out);
 		rule_format_output(m.v[i], &ev, &out);
+		buf_reset(&out);
+		rule_format_fields(m.v[i], &ev, &out);
 	}
 	buf_done(&out);
 	arena_done(&arena);
