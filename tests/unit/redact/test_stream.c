@@ -165,7 +165,6 @@ static void test_long_line(void **state)
 /* A key without an end hides no more than a key's length of what follows. */
 static void test_block_without_end(void **state)
 {
-	auto_buf struct buf text = { 0 };
 	struct pieces p;
 
 	(void)state;
