@@ -16,7 +16,9 @@ struct screen {
 	VTerm *term;
 	VTermScreen *cells;
 	struct neutral in[SCREEN_STREAMS];
-	struct buf text, wide;
+	struct buf text, wide, clamped;
+	char last[4];
+	size_t last_n;
 	int rows, cols;
 	bool no_cursor;
 	VTermPos cursor;
@@ -103,6 +105,7 @@ void screen_free(struct screen *s)
 		vterm_free(s->term);
 	buf_done(&s->text);
 	buf_done(&s->wide);
+	buf_done(&s->clamped);
 	free(s);
 }
 
@@ -125,6 +128,58 @@ void screen_size(const struct screen *s, unsigned *ret_rows, unsigned *ret_cols)
 	*ret_cols = (unsigned)s->cols;
 }
 
+/* The character that a repetition repeats. */
+static void note_last(struct screen *s, char c)
+{
+	if ((unsigned char)c < 0x20)
+		s->last_n = 0;
+	else if ((unsigned char)c < 0x80 || (unsigned char)c >= 0xc0)
+		s->last[0] = c, s->last_n = 1;
+	else if (s->last_n && s->last_n < sizeof(s->last))
+		s->last[s->last_n++] = c;
+}
+
+/* How far, how often: libvterm believes any number, and would go on for hours; it repeats a character that was not
+ * there for ever. No screen needs a count beyond its side, and repetitions are written out. The neutraliser gives
+ * sequences out whole; what it lets pass with a mark (?1049) is no count. */
+static struct str clamp_counts(struct screen *s, struct str in)
+{
+	struct buf *out = &s->clamped;
+
+	buf_reset(out);
+	for (size_t i = 0; i < in.n;) {
+		size_t start = out->n;
+		unsigned n = 0;
+
+		if (in.n - i < 3 || in.p[i] != 0x1b || in.p[i + 1] != '[' || in.p[i + 2] == '?') {
+			note_last(s, in.p[i]);
+			buf_addc(out, in.p[i++]);
+			continue;
+		}
+		buf_add(out, in.p + i, 2);
+		for (i += 2; i < in.n && in.p[i] >= '0' && in.p[i] <= ';';) {
+			if (in.p[i] > '9') {
+				buf_addc(out, in.p[i++]);
+				continue;
+			}
+			for (n = 0; i < in.n && in.p[i] >= '0' && in.p[i] <= '9'; i++)
+				n = MIN(n * 10 + (unsigned)(in.p[i] - '0'), SCREEN_SIDE_MAX);
+			buf_printf(out, "%u", n);
+		}
+		if (i == in.n)
+			break;
+		if (in.p[i] == 'b') {
+			out->n = MIN(out->n, start);
+			for (n = MAX(n, 1); n; n--)
+				buf_add(out, s->last, s->last_n);
+		} else {
+			buf_addc(out, in.p[i]);
+		}
+		i++;
+	}
+	return (struct str){ out->p, out->n };
+}
+
 int screen_feed(struct screen *s, unsigned stream, struct str bytes)
 {
 	struct str text;
@@ -134,7 +189,9 @@ int screen_feed(struct screen *s, unsigned stream, struct str bytes)
 	buf_reset(&s->text);
 	if (neutral_feed(&s->in[stream], bytes, &s->text) < 0)
 		return -ENOMEM;
-	text = (struct str){ s->text.p, s->text.n };
+	text = clamp_counts(s, (struct str){ s->text.p, s->text.n });
+	if (s->clamped.failed)
+		return -ENOMEM;
 	if (stream) {
 		buf_reset(&s->wide);
 		for (size_t i = 0; i < text.n; i++) {

@@ -83,6 +83,19 @@ static void test_nothing_for_the_terminal(void **state)
 	assert_row(s, 0, true, "a\xef\xbf\xbd[31mb");
 }
 
+/* Counts that no screen needs would keep libvterm busy for hours. */
+static void test_endless_counts(void **state)
+{
+	AUTO(screen) struct screen *s = screen_new(3, 40);
+
+	(void)state;
+	feed(s,
+	     "\033[4294967294483647Sx\033[2147483646b\033[99999999I\033[999999999Z\033[1;1Hlast\033[0K");
+	assert_row(s, 0, false, "last");
+	feed(s, "\r\n\033[2J\033[5ba\033[3b\xc3\xa4\033[b");
+	assert_row(s, 1, false, "aaaa\xc3\xa4\xc3\xa4");
+}
+
 static void test_pipes(void **state)
 {
 	AUTO(screen) struct screen *s = screen_new(4, 20);
@@ -128,6 +141,7 @@ int main(void)
 		cmocka_unit_test(test_colours_are_undone),
 		cmocka_unit_test(test_other_screen),
 		cmocka_unit_test(test_nothing_for_the_terminal),
+		cmocka_unit_test(test_endless_counts),
 		cmocka_unit_test(test_pipes),
 		cmocka_unit_test(test_sizes),
 	};
