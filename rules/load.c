@@ -4,6 +4,8 @@
 
 #include <strings.h>
 
+#include "userspace/base/option.h"
+
 bool load_scalar(struct ruleset *rs, const struct ynode *n, const char *key, struct str *ret)
 {
 	if (n->type != Y_SCALAR) {
@@ -80,12 +82,25 @@ static int key_index(const struct item *it, const char *key)
 	return -1;
 }
 
-/* Unknown keys: a warning, as in Falco, so that files for newer versions load. */
+/* A warning, as in Falco, so that files for newer versions load. But one that is a letter away from a key of ours means
+ * that one: 'acton: kill' left out would be a rule that was believed to kill. */
+static void unknown_key(struct ruleset *rs, const struct ynode *k, const char *kind,
+			const struct item *it, const char *const *names, size_t n)
+{
+	const char *near = closest_name(k->text.p, names, n);
+
+	if (near)
+		rule_error(rs, ynode_pos(k), "unknown key '%s' in %s '%s' (did you mean '%s'?)",
+			   k->text.p, kind, it->name.p, near);
+	else
+		rule_warn(rs, ynode_pos(k), "unknown key '%s' in %s '%s'", k->text.p, kind,
+			  it->name.p);
+}
+
 static void check_keys(struct ruleset *rs, const struct item *it, const char *kind)
 {
 	const char *names[48];
 	size_t names_n = 0;
-	char hint[96];
 
 	for (size_t i = 0; i < it->keys_n && names_n < ARRAY_SIZE(names); i++)
 		names[names_n++] = it->keys[i].name;
@@ -105,9 +120,7 @@ static void check_keys(struct ruleset *rs, const struct item *it, const char *ki
 					  k->text.p, kind, it->name.p);
 		if (!str_eqz(k->text, kind) && !str_eqz(k->text, "append") &&
 		    !str_eqz(k->text, "override") && key_index(it, k->text.p) < 0)
-			rule_warn(rs, ynode_pos(k), "unknown key '%s' in %s '%s'%s", k->text.p,
-				  kind, it->name.p,
-				  rule_hint(hint, sizeof(hint), k->text.p, names, names_n));
+			unknown_key(rs, k, kind, it, names, names_n);
 	}
 }
 
@@ -436,7 +449,6 @@ static void load_item(struct ruleset *rs, const struct ynode *item)
 	static const char *const kinds[] = { "rule", "macro", "list", "required_engine_version",
 					     "required_plugin_versions" };
 	const struct ynode *n;
-	char hint[96];
 
 	if (item->type != Y_MAP) {
 		rule_error(rs, ynode_pos(item), "expected a mapping such as '- rule: name'");
@@ -459,8 +471,13 @@ static void load_item(struct ruleset *rs, const struct ynode *item)
 		const struct ynode *k = item->n ? item->key[0] : NULL;
 		const char *word = k && k->type == Y_SCALAR ? k->text.p : "";
 
-		rule_warn(rs, ynode_pos(item), "unknown item '%s'%s: ignored", word,
-			  rule_hint(hint, sizeof(hint), word, kinds, ARRAY_SIZE(kinds)));
+		const char *near = closest_name(word, kinds, ARRAY_SIZE(kinds));
+
+		if (near) /* as with keys: a rule that nobody misses would be gone */
+			rule_error(rs, ynode_pos(item), "unknown item '%s' (did you mean '%s'?)",
+				   word, near);
+		else
+			rule_warn(rs, ynode_pos(item), "unknown item '%s': ignored", word);
 	}
 }
 

@@ -407,7 +407,11 @@ class Stopped(Live):
         session = self.said(r"frozen: warder thaw or warder kill (\S+)").group(1)
         self.go(p)
         self.assertEqual(self.step(), "1")
+        wait_for("the status", lambda: b"FROZEN by rule Ask: warder thaw or kill; killed at 2" in self.warder("status").out)
+        told, = json.loads(self.warder("status", "--json").out)["sessions"]
+        self.assertEqual((told["frozen"]["rule"], told["questions"]), ("Ask", []))
         self.assertEqual(self.warder("thaw", session).code, 0)
+        wait_for("the status", lambda: b"FROZEN" not in self.warder("status").out)
         s, code = self.end(p)
         self.assertEqual((code, self.step()), (0, "2"))
         self.enforced(s, "Ask", "frozen")

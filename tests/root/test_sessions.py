@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 from warder import *
@@ -70,6 +71,34 @@ class Sessions(TestCase):
         self.assertEqual(self.listed("--dst", "127.0.0.1:4711"), [a])
         self.assertEqual(self.listed("--dst", "127.0.0.1"), [a])
         self.assertEqual(self.listed("--dst", "127.0.0.2"), [])
+
+    def test_evidence_for_who_has_the_bundle_and_the_key(self):
+        """The log of the host he sits at is none of his."""
+        self.words("keys", "init")
+        a = self.ran("true")
+        with tempfile.TemporaryDirectory(prefix="warder-reviewer-") as desk:
+            shutil.copytree(self.bundle(a), desk + "/bundle")
+            shutil.copy(WARDER, desk + "/warder")
+            with open(desk + "/host.pub", "w") as f:
+                f.write(self.words("keys", "public"))
+            for folder, names, files in os.walk(desk):
+                for path in [folder] + [os.path.join(folder, n) for n in files]:
+                    os.chown(path, 65534, 65534)
+            os.chmod(self.env["WARDER_STATE"], 0o700)
+            done = cmd(desk + "/warder", "evidence", "--json", "--key", desk + "/host.pub", desk + "/bundle", env=self.env,
+                       user=65534, group=65534, extra_groups=[])
+            self.assertCode(done, 1)
+        proofs = json.loads(done.out)["proofs"]
+        self.assertEqual([proofs[p]["state"] for p in ("intact", "recorded", "reviewed")], ["shown", "shown", "missing"])
+        acts = sum(e["vantage"] == "kernel" for e in map(json.loads, self.words("events", a).splitlines()))
+        self.assertTrue(proofs["recorded"]["text"].startswith("%d acts of " % acts), proofs["recorded"]["text"])
+
+    def test_sent_to_stdout_it_is_events_alone(self):
+        a = self.ran("true")
+        done = self.warder("export", "--all", a, "file:-,filter=kind = exec")
+        self.assertCode(done, 0)
+        self.assertEqual({json.loads(line)["kind"] for line in done.out.splitlines()}, {"exec"})
+        self.assertIn(b" events", done.err)
 
     def test_hostile_text_is_plain(self):
         self.ran("sh", "-c", ": '\x1b]0;owned\x07\x1b[2J'; echo > \"/workspace/$(printf 'a\\033[31m')\"")

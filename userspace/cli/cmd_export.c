@@ -87,26 +87,27 @@ static int scan_bundle(int fd, char session[ULID_LEN + 1], uint64_t *ret_last, s
 }
 
 /* Refused records are lost for that sink: a script must not take it for success. */
-static int report(struct fanout *f, const struct fanout_options *fo, uint64_t last, int behind)
+static int report(struct fanout *f, const struct fanout_options *fo, uint64_t last, int behind,
+		  FILE *out)
 {
 	struct fanout_status rows[FANOUT_SINKS_MAX];
 	size_t n = MIN(fanout_status(f, rows, ARRAY_SIZE(rows)), ARRAY_SIZE(rows));
 	int code = behind ? EXIT_BEHIND : 0;
 
 	for (size_t i = 0; i < n; i++)
-		printf("%s: %llu of %llu events%s%s\n", rows[i].name,
-		       (unsigned long long)rows[i].acked,
-		       (unsigned long long)(rows[i].own_seq ? rows[i].sent : last),
-		       fanout_status_lag(&rows[i], last) && rows[i].text[0] ? ": " : "",
-		       fanout_status_lag(&rows[i], last) ? rows[i].text : "");
+		fprintf(out, "%s: %llu of %llu events%s%s\n", rows[i].name,
+			(unsigned long long)rows[i].acked,
+			(unsigned long long)(rows[i].own_seq ? rows[i].sent : last),
+			fanout_status_lag(&rows[i], last) && rows[i].text[0] ? ": " : "",
+			fanout_status_lag(&rows[i], last) ? rows[i].text : "");
 	for (size_t i = 0; i < n; i++) {
 		if (!rows[i].poison)
 			continue;
-		printf("%s: %llu events refused for good: %s\n", rows[i].name,
-		       (unsigned long long)rows[i].poison, rows[i].why);
+		fprintf(out, "%s: %llu events refused for good: %s\n", rows[i].name,
+			(unsigned long long)rows[i].poison, rows[i].why);
 		if (fo->cursor_dirfd >= 0)
-			printf("%s: they are in %s/cursors/%s.%s.dlq.jsonl\n", rows[i].name,
-			       state_dir(), fo->session, rows[i].name);
+			fprintf(out, "%s: they are in %s/cursors/%s.%s.dlq.jsonl\n", rows[i].name,
+				state_dir(), fo->session, rows[i].name);
 		code = code ? code : EXIT_REFUSED;
 	}
 	return cli_finish_output(code);
@@ -141,7 +142,9 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 	auto_close int cursors = -1;
 	char session[ULID_LEN + 1];
 	uint64_t last, wait_ms;
+	bool to_stdout = false; /* the events: nothing else may stand between them */
 	struct stat st;
+	int r;
 	uid_t uid;
 	gid_t gid;
 	struct fanout_options fo = {
@@ -165,9 +168,13 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		return cli_fail(err);
 	for (int i = 0; i < sinks_n; i++) {
 		struct exporter_config cfg = { 0 };
-		int r = sinks_parse(&cfg, sinks[i], err);
+
+		r = sinks_parse(&cfg, sinks[i], err);
 
 		if (r == 0) {
+			const char *path = exporter_config_get(&cfg, "path");
+
+			to_stdout |= path && !strcmp(path, "-");
 			if (exporter_config_warning(&cfg))
 				log_warn("sink '%s': %s", cfg.name, exporter_config_warning(&cfg));
 			r = fanout_add(fanout, &cfg, err);
@@ -186,7 +193,8 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 		return cli_fail(err);
 	fanout_notify(fanout);
 	wait_ms = (a->wait ? a->wait : WAIT_DEFAULT_NS) / NSEC_PER_MSEC;
-	return report(fanout, &fo, last, fanout_drain(fanout, last, (int)MIN(wait_ms, INT32_MAX)));
+	r = fanout_drain(fanout, last, (int)MIN(wait_ms, INT32_MAX));
+	return report(fanout, &fo, last, r, to_stdout ? stderr : stdout);
 }
 
 int cmd_export(int argc, char **argv)

@@ -46,7 +46,7 @@ static const struct option_def OPTIONS[] = {
 	{ "to", 0, OPT_DURATION, AT(to), "TIME", "end so long after the session's start" },
 	{ "filter", 'f', OPT_STR, AT(filter), "EXPR", "only events that match a rule condition" },
 	{ "alerts", 0, OPT_FLAG, AT(alerts), NULL,
-	  "only alerts, actions, escapes, limits and gaps" },
+	  "only alerts, actions, escapes, limits and gaps, between its start and end" },
 	{ "rules", 'r', OPT_STRLIST, AT(rules), "FILE",
 	  "judge the session again by these rules, and print what differs; repeatable" },
 	{ "default-rules", 0, OPT_FLAG, AT(default_rules), NULL,

@@ -172,7 +172,8 @@ static const char PURPOSE[] =
 	"Run COMMAND in a hardened sandbox, watch it from the kernel, judge it by rules and keep a\n"
 	"tamper-evident record.\n\n"
 	"Exit code: the command's own; 128+n if it died by signal n; 124 timeout; 125 warder's own\n"
-	"error; 126 cannot execute; 127 not found; 137 killed by a rule, the memory or the output limit.";
+	"error; 126 cannot execute; 127 not found; 137 killed by a rule, an operator,\n"
+	"the memory, output or event limit: the result tells which.";
 
 /* ---- options -> spec ---- */
 
@@ -747,7 +748,8 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 
 static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		  const struct run_rules *rules, const struct redactor *redactor,
-		  struct sinks *sinks, enum run_sign sign, uint32_t pressure, uint32_t when_full, struct run_result_file *result)
+		  struct sinks *sinks, enum run_sign sign, uint32_t pressure, uint32_t when_full,
+		  struct run_result_file *result)
 {
 	struct run_options opt = {
 		.spec = spec,

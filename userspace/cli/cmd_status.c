@@ -83,7 +83,8 @@ static bool is_json(struct str text)
 	bool good;
 
 	arena_init(&arena, JSON_MEM_MAX);
-	good = json_reader_init(&r, &arena, text) == 0 && check_value(&r, 0) && !json_peek(&r) && r.p == r.end;
+	good = json_reader_init(&r, &arena, text) == 0 && check_value(&r, 0) && !json_peek(&r) &&
+	       r.p == r.end;
 	arena_done(&arena);
 	return good;
 }
@@ -313,6 +314,15 @@ static void print_session(const char *session, const struct parts *p,
 		print_sink(sink);
 	if (usage)
 		print_usage(usage);
+	member(part_of(p, "frozen"), "killed_at", id, sizeof(id));
+	if (part_of(p, "frozen").n > 2)
+		printf("  FROZEN by %s%s: warder thaw or kill; %s%.19s%s\n",
+		       strcmp(member(part_of(p, "frozen"), "rule", rule, sizeof(rule)), "null")
+			       ? "rule "
+			       : "an operator",
+		       strcmp(rule, "null") ? rule : "",
+		       strcmp(id, "null") ? "killed at " : "no time limit",
+		       strcmp(id, "null") ? id : "", strcmp(id, "null") ? "Z" : "");
 	s = scan_of(part_of(p, "questions"));
 	while (scan_element(&s, &sink))
 		printf("  STOPPED by rule '%s': warder approve %s, or deny\n",
@@ -372,7 +382,7 @@ int cmd_status(int argc, char **argv)
 	if (args.help) {
 		cli_usage(
 			"status [OPTIONS]",
-			"The sessions that run now: their sinks with lag (events not taken yet), rate,\n"
+			"The sessions that run now: who waits for a person (STOPPED, FROZEN), their sinks with lag (events not taken yet), rate,\n"
 			"dead letters (refused for good), errors, and what the other side says; what the\n"
 			"probes miss (degraded); and how full the kernel's rings and tables are, which only\n"
 			"root is told.",

@@ -178,8 +178,9 @@ int cmd_verify(int argc, char **argv)
 		cli_usage(
 			"verify [OPTIONS] SESSION|DIR | --host-log",
 			"Prove that a session's record is complete and unaltered.\n\n"
-			"Exit code: 0 intact and sealed, 1 altered or by a key not given, 2 open or truncated,\n"
-			"3 intact with declared gaps, 125 cannot tell.",
+			"Exit code: 0 intact and sealed; 1 altered, or with --key not signed or signed by none of\n"
+			"them, or with --witness not known to it; 2 open or truncated; 3 intact with declared\n"
+			"gaps; 125 cannot tell. The first line says which.",
 			OPTIONS);
 		return 0;
 	}

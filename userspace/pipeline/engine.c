@@ -83,7 +83,7 @@ struct engine {
 	int fd; /* to the root part */
 	struct journal *journal;
 	struct redaction *redaction; /* NULL: it is off */
-	struct recorder *recorder; /* NULL: output is not kept */
+	struct recorder *recorder;   /* NULL: output is not kept */
 	struct pipeline *pipeline;
 	struct fanout *fanout;
 	struct checkpoint_source_arg checkpoints;
@@ -516,6 +516,29 @@ static void add_question(void *arg, const struct hold *h)
 	json_object_end(&w->json);
 }
 
+/* {} = not frozen. The time is the wall clock's: who reads it does not know ours. */
+static void tell_freeze(struct engine *e)
+{
+	auto_buf struct buf out = { 0 };
+	char time[RFC3339_NS_LEN + 1];
+	uint64_t deadline, now = clock_ns(CLOCK_MONOTONIC);
+	const char *rule;
+	struct json j;
+
+	json_init(&j, &out);
+	json_object_begin(&j);
+	if (pipeline_freeze(e->pipeline, e->opt->session.sandbox_id, &rule, &deadline)) {
+		json_key(&j, "rule");
+		*rule ? json_strz(&j, rule) : json_null(&j);
+		json_key(&j, "killed_at");
+		if (deadline != UINT64_MAX)
+			rfc3339_ns(time, clock_real_ns() + (deadline > now ? deadline - now : 0));
+		deadline != UINT64_MAX ? json_strz(&j, time) : json_null(&j);
+	}
+	json_object_end(&j);
+	run_status_write(e->opt->status_dirfd, "frozen", (struct str){ out.p, out.n });
+}
+
 /* For `warder status`, and for who sits in front of `warder run`. */
 static void check_stopped(struct engine *e)
 {
@@ -537,6 +560,7 @@ static void check_stopped(struct engine *e)
 		if (e->fd >= 0)
 			send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
 		run_status_write(e->opt->status_dirfd, "questions", (struct str){ json.p, json.n });
+		tell_freeze(e);
 	}
 	buf_done(&w.text);
 }
@@ -706,7 +730,7 @@ static void refuse_rules(struct engine *e, const char *why, const char *text)
 {
 	char all[ERR_TEXT_MAX];
 
-	snprintf(all, sizeof(all), "rules not changed (%s): %s", why, text);
+	snprintf(all, sizeof(all), "rules not changed (%.150s): %.800s", why, text);
 	tell_rules(e, false, all);
 }
 

@@ -83,7 +83,7 @@ struct engine_sign {
 };
 
 struct engine_rules {
-	char why[32]; /* "SIGHUP" */
+	char why[160]; /* "SIGHUP" */
 	char text[ERR_TEXT_MAX - 96];
 	uint32_t actions;
 	uint32_t ok;

@@ -194,7 +194,8 @@ static void judge(struct pipeline *p, struct session *s, struct event *ev)
 	shown = session_redact(s, ev);
 	if (session_emit(s, shown, &p->json) == 0)
 		p->counters.emitted++;
-	verdict_emit(s, shown, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL, &p->json);
+	verdict_emit(s, shown, &matches, &verdict, p->rules ? ruleset_hash(p->rules) : NULL,
+		     &p->json);
 	p->alerted |= s->alerted;
 }
 
@@ -533,6 +534,18 @@ bool pipeline_is_stopped(struct pipeline *p, uint32_t sandbox_id, bool *ret_chan
 	for (size_t i = 0; i < s->holds.n; i++)
 		fn(arg, &s->holds.v[i]);
 	return hold_is_stopped(&s->holds);
+}
+
+bool pipeline_freeze(const struct pipeline *p, uint32_t sandbox_id, const char **ret_rule,
+		     uint64_t *ret_deadline_ns)
+{
+	const struct session *s = find_session((struct pipeline *)p, sandbox_id);
+
+	if (!s || !s->holds.frozen || s->stats.verdict != SESSION_UNDECIDED)
+		return false;
+	*ret_rule = s->holds.freeze_rule;
+	*ret_deadline_ns = s->holds.freeze_deadline_ns;
+	return true;
 }
 
 void pipeline_counters(const struct pipeline *p, struct pipeline_counters *ret)

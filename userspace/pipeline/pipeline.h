@@ -42,9 +42,9 @@ struct session_options {
 	const struct clock_state *clock; /* may be NULL: unknown */
 	struct action_target target;	 /* borrowed descriptors */
 	struct hold_policy hold;
-	bool dry_run;		 /* actions are told, not done */
+	bool dry_run;		     /* actions are told, not done */
 	struct redaction *redaction; /* borrowed; NULL = secrets are recorded */
-	struct journal *journal; /* borrowed; NULL = events are judged but not kept */
+	struct journal *journal;     /* borrowed; NULL = events are judged but not kept */
 };
 
 /* Why a session ended, as far as the pipeline decided it. */
@@ -128,6 +128,10 @@ bool pipeline_may_go_on(const struct pipeline *p, uint32_t sandbox_id);
 /* Is it stopped, and by what? `fn` is called for each open question. Sets *ret_changed when that differs from
  * the last call. */
 typedef void (*pipeline_hold_fn)(void *arg, const struct hold *h);
+/* A freeze of it, besides the questions: by which rule ("" = an operator) and until when it will be killed
+ * (CLOCK_MONOTONIC; UINT64_MAX = never). False: there is none. */
+bool pipeline_freeze(const struct pipeline *p, uint32_t sandbox_id, const char **ret_rule,
+		     uint64_t *ret_deadline_ns);
 bool pipeline_is_stopped(struct pipeline *p, uint32_t sandbox_id, bool *ret_changed,
 			 pipeline_hold_fn fn, void *arg);
 

@@ -17,7 +17,7 @@ struct reload_job {
 	int done_fd; /* eventfd, readable when the thread has ended; -1 = none runs */
 	int texts_fd;
 	unsigned actions;
-	char why[32];
+	char why[160];
 	struct ruleset *rules;
 	struct err err;
 };

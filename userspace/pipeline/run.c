@@ -692,8 +692,12 @@ static bool forward_signals(struct run *run)
 
 /* ---- other rules while it runs ---- */
 
+#define LATE_KILLS \
+	"kills are decided in user space: this session began without a rule for the kernel's tables"
+
 /* The kernel's part goes first: what cannot be kept is not promised. */
-static int enforce_others(struct run *run, const struct ruleset *rules, struct err *err)
+static int enforce_others(struct run *run, const struct ruleset *rules, bool *ret_late,
+			  struct err *err)
 {
 	const struct rule_session rs = rule_session(run);
 	bool wanted;
@@ -708,6 +712,7 @@ static int enforce_others(struct run *run, const struct ruleset *rules, struct e
 		r = enforcement_load(run->capture, rules, &rs, err);
 	else if (wanted) /* kills are left to user space, a deny would be a lie */
 		r = enforcement_check(run->capture, rules, &rs, err);
+	*ret_late = wanted && !run->enforces;
 	if (r == 0)
 		r = capture_set_kills(run->capture, sandbox_cgroup_fd(run->sandbox),
 				      ruleset_kernel_kill_escapes(rules), err);
@@ -718,13 +723,18 @@ static void reload_rules(struct run *run)
 {
 	struct engine_rules msg = { 0 };
 	struct reloader_result res;
+	bool late = false;
 
 	if (!reloader_run(&run->reloader, &res))
 		return;
 	snprintf(msg.why, sizeof(msg.why), "%s", res.why);
-	if (res.rules && enforce_others(run, res.rules, &res.err) < 0) {
+	if (res.rules && enforce_others(run, res.rules, &late, &res.err) < 0) {
 		close(take_fd(res.texts_fd));
 		res.rules = NULL;
+	}
+	if (res.rules && late) {
+		snprintf(msg.why, sizeof(msg.why), "%s; %s", res.why, LATE_KILLS);
+		log_warn("rules: %s", LATE_KILLS);
 	}
 	if (!res.rules)
 		snprintf(msg.text, sizeof(msg.text), "%s", err_text(&res.err));

@@ -134,6 +134,8 @@ static const struct bad bad[] = {
 	  "3:14: unknown field 'proc.coom' (did you mean 'proc.comm'?)" },
 	{ "- rule: r\n  desc: d\n  output: x %proc.aname[2 y\n  priority: INFO\n  condition: kind = exec\n",
 	  "has no ']'" },
+	{ RULE("r", "kind = exec") "  acton: kill\n",
+	  "6:3: unknown key 'acton' in rule 'r' (did you mean 'action'?)" },
 	/* exceptions */
 	{ HEAD "  condition: kind = exec\n  exceptions: x\n", "'exceptions' must be a list" },
 	{ HEAD "  condition: kind = exec\n  exceptions:\n  - name: e\n",
@@ -401,8 +403,8 @@ static void keys_reach_the_rule(void **state)
 static void warnings_do_not_stop(void **state)
 {
 	static const struct bad warned[] = {
-		{ RULE("r", "kind = exec") "  prioritty: x\n",
-		  "6:3: warning: unknown key 'prioritty' in rule 'r' (did you mean 'priority'?)" },
+		{ RULE("r", "kind = exec") "  colour_of_it: x\n",
+		  "6:3: warning: unknown key 'colour_of_it' in rule 'r'" },
 		{ "- macro: unused\n  condition: kind = exec\n",
 		  "1:3: warning: macro 'unused' is not used" },
 		{ "- list: unused\n  items: [a]\n", "warning: list 'unused' is not used" },
@@ -416,7 +418,7 @@ static void warnings_do_not_stop(void **state)
 		  "at most 15 bytes" },
 		{ RULE("r", "evt.type = execve and evt.dir = <"), "'evt.dir' is obsolete" },
 		{ "- required_engine_version: 9.0.0\n", "written for Falco engine 9.0.0" },
-		{ "- rulee: x\n", "unknown item 'rulee' (did you mean 'rule'?)" },
+		{ "- plugin_colours: x\n", "unknown item 'plugin_colours': ignored" },
 		{ RULE("r", "kind = exec") "  desc: again\n", "key 'desc' stands twice" },
 	};
 
