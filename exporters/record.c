@@ -75,7 +75,8 @@ static int scan_start(struct export_record *rec, const char *p, const char *end)
 				n = quote_in(x);
 				if (has_backslash(x))
 					return found;
-				p += n - 1;
+				p += (ptrdiff_t)n -
+				     1; /* back by one where the quote is the first byte */
 			} while (n == 8);
 			p++;
 			if (slot && !slot->p) {
