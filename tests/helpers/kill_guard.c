@@ -38,7 +38,7 @@ static void die(const char *what)
 
 static int leaf_make(const char *v2, const char *name, char *path, size_t n)
 {
-	int fd;
+	int fd = -1;
 
 	snprintf(path, n, "%s/warder-guard-%s-%d", v2, name, getpid());
 	if (mkdir(path, 0755) < 0 || (fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)

@@ -158,7 +158,7 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 	*ret = NULL;
 	for (size_t i = 0; i < a->rules.n; i++)
 		if (!strcmp(a->rules.v[i], "off"))
-			return a->rules.n == 1 && !a->values.n && !a->value_files.n && !a->escrow
+			return a->rules.n == 1 && !a->values.n && !a->value_files.n
 				       ? 0
 				       : err_set(err, EINVAL,
 						 "option '--redact': 'off' and something to redact "

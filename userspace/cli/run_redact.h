@@ -11,7 +11,6 @@ struct redact_args {
 	struct option_list rules;  /* files, after the built-in ones; "off" alone: none at all */
 	struct option_list values; /* known secrets, of a policy */
 	struct option_list value_files; /* one a line */
-	const char *escrow;		/* who may read what was taken out; NULL = nobody */
 };
 
 /* *ret: NULL when it is off. As root: the host's key is made when there is none yet; `own_state`: records go
