@@ -150,9 +150,17 @@ static int map_shared(struct capture *c, struct err *err)
 	return 0;
 }
 
-/* What loading needed, a third of all memory: the kernel's type information, and the holes in the heap. */
+/* What loading needed, a third of all memory: the kernel's type information, the programs as they stand in our own file
+ * (whoever needs them again reads them again), and the holes in the heap. */
 static void slim(struct capture *c)
 {
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from, to;
+	size_t n;
+
+	from = ((uintptr_t)warder__elf_bytes(&n) + page - 1) & ~(page - 1);
+	to = (from + n) & ~(page - 1);
+	if (n > 2 * page)
+		madvise((void *)from, to - page - from, MADV_DONTNEED);
 	ktypes_free(c->hooks.types);
 	c->hooks.types = NULL;
 #ifdef __GLIBC__
