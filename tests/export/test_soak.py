@@ -17,6 +17,7 @@ from warder import WARDER, MockKafka, TestCase, helper  # noqa: E402
 
 SECONDS = int(os.environ.get("SOAK_SECONDS", "45"))
 RATE = int(os.environ.get("SOAK_RATE", "4000"))
+KILLS = os.environ.get("SOAK_KILLS", "yes") == "yes"  # no: memory of one process over the whole time
 SESSIONS = 8
 # Bytes. What fills in an outage is bounded and given back, but one half may have the worse outages. What leaks, or tears
 # the heap to pieces, shows in the median. A short run has few outages to take it of.
@@ -108,7 +109,7 @@ class Soak(TestCase):
             self.feed.proc.stdin.flush()
             if dice.random() < 0.25:
                 self.trouble(dice)
-            if dice.random() < 0.02 and kills * 60 < SECONDS:
+            if dice.random() < 0.02 and kills * 60 < SECONDS and KILLS:
                 kills += 1
                 self.feed.kill()
                 self.start()
@@ -133,6 +134,9 @@ class Soak(TestCase):
         half = len(last) // 2
         if half > 20:
             first, second = last[:half], last[half:]
+            tenths = [last[len(last) * i // 10:len(last) * (i + 1) // 10] for i in range(10)]
+            print("soak: memory by tenths of %d samples, least/median/most MiB: %s" % (len(last), ", ".join(
+                "%d/%d/%d" % tuple(int(n) >> 20 for n in (min(t), statistics.median(t), max(t))) for t in tenths)))
             print("soak: memory %d KiB in the middle and %d at most in the first half, %d and %d in the second" % tuple(
                 int(n) >> 10 for h in (first, second) for n in (statistics.median(h), max(h))))
             self.assertLess(statistics.median(second), statistics.median(first) + GROWTH)
