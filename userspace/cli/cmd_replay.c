@@ -93,6 +93,21 @@ static bool is_grave(enum wire_kind kind)
 	}
 }
 
+/* By --alerts and --filter. */
+static bool is_chosen(const struct player *p, const struct event *ev)
+{
+	if (p->args->alerts && !is_grave(ev->kind))
+		return false;
+	return !p->filter || rule_filter_match(p->filter, ev);
+}
+
+static int open_filter(struct rule_filter **ret, const struct replay_args *args, struct err *err)
+{
+	int r = args->filter ? rule_filter_new(ret, str_from(args->filter), err) : 0;
+
+	return r < 0 ? err_wrap(err, r, "--filter") : 0;
+}
+
 static bool is_wanted(const struct player *p, const struct event *ev)
 {
 	uint64_t mono = event_u64(ev, F_MONO), start = p->timeline.start;
@@ -100,9 +115,7 @@ static bool is_wanted(const struct player *p, const struct event *ev)
 
 	if (at < p->args->from || (p->args->to && at > p->args->to))
 		return false;
-	if (p->args->alerts && !is_grave(ev->kind))
-		return false;
-	return !p->filter || rule_filter_match(p->filter, ev);
+	return is_chosen(p, ev);
 }
 
 /* Sleep as long as the session did. Ctrl-C ends it as it ends any program. */
@@ -157,12 +170,10 @@ static int replay_timeline(const struct replay_args *args, int fd, struct err *e
 		.paced = isatty(STDOUT_FILENO) && !args->events,
 		.timeline.colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour),
 	};
-	int r = 0;
+	int r = open_filter(&filter, args, err);
 
-	if (args->filter)
-		r = rule_filter_new(&filter, str_from(args->filter), err);
 	if (r < 0)
-		return err_wrap(err, r, "--filter");
+		return r;
 	p.filter = filter;
 	buf_init(&p.line, 1 << 20);
 	r = play(&p, fd, err);
@@ -174,11 +185,7 @@ static int replay_timeline(const struct replay_args *args, int fd, struct err *e
 
 static bool ui_wants(void *arg, const struct event *ev)
 {
-	const struct player *p = arg;
-
-	if (p->args->alerts && !is_grave(ev->kind))
-		return false;
-	return !p->filter || rule_filter_match(p->filter, ev);
+	return is_chosen(arg, ev);
 }
 
 /* What is shown was made by whoever is replayed: it is read with the rights of the record's owner, not of root. */
@@ -205,12 +212,10 @@ static int replay_keys(const struct replay_args *args, int fd, struct err *err)
 		.idle_ns = args->idle,
 		.from = args->from,
 	};
-	int r = 0;
+	int r = open_filter(&filter, args, err);
 
-	if (args->filter)
-		r = rule_filter_new(&filter, str_from(args->filter), err);
 	if (r < 0)
-		return err_wrap(err, r, "--filter");
+		return r;
 	p.filter = filter;
 	r = give_up_root(fd, err);
 	return r < 0 ? r : replay_ui(&ui, fd, err);

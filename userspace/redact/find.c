@@ -52,12 +52,6 @@ void redact_free(struct redact *x)
 	free(x);
 }
 
-void redact_on_secret(struct redact *x, redact_seen_fn fn, void *arg)
-{
-	x->seen = fn;
-	x->seen_arg = arg;
-}
-
 void redact_counts(const struct redact *x, struct redact_counts *ret)
 {
 	*ret = x->counts;
@@ -251,8 +245,6 @@ static void mark(struct redact *x, const char *rule, struct str secret, struct b
 	sodium_bin2hex(hex, sizeof(hex), full, REDACT_TAG_LEN);
 	buf_printf(out, REDACT_MARK "%s:%s]", rule, hex);
 	x->counts.places++;
-	if (x->seen)
-		x->seen(x->seen_arg, rule, full, secret);
 }
 
 void add_mark(struct redact *x, struct str s, const struct span *p, struct buf *out)

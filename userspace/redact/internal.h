@@ -100,8 +100,6 @@ struct redact {
 	struct buf joined, made;
 	uint64_t *by_rule;
 	struct redact_counts counts;
-	redact_seen_fn seen;
-	void *seen_arg;
 	struct redact_clean *clean; /* event.c */
 };
 

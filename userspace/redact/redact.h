@@ -65,10 +65,6 @@ int redact_new(struct redact **ret, const struct redactor *r);
 void redact_free(struct redact *x);
 DEFINE_AUTO(redact, redact_free)
 
-/* Told of each secret that was taken out. `tag`: REDACT_TAG_LEN bytes. */
-typedef void (*redact_seen_fn)(void *arg, const char *rule, const uint8_t *tag, struct str secret);
-void redact_on_secret(struct redact *x, redact_seen_fn fn, void *arg);
-
 struct redact_counts {
 	uint64_t places;	 /* marks that were set */
 	uint64_t limited;	 /* of them, whole fields because of a limit */

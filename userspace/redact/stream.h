@@ -24,7 +24,7 @@ int redact_stream_idle(struct redact_stream *s, struct buf *out);
 int redact_stream_end(struct redact_stream *s, struct buf *out);
 /* Something is held back. */
 bool redact_stream_holds(const struct redact_stream *s);
-/* Its marks, for redact_counts and redact_on_secret. */
+/* Its marks, for redact_counts. */
 struct redact *redact_stream_redact(struct redact_stream *s);
 
 #endif
