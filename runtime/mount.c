@@ -277,6 +277,7 @@ static int (*const apply[ROOT_KIND_COUNT])(struct setup *, const struct root_op 
 	[ROOT_PROC_MASK] = mount_proc_mask,
 	[ROOT_PROC_RO] = mount_proc_ro,
 	[ROOT_DEVPTS] = do_devpts,
+	[ROOT_SECRETS] = setup_secrets,
 };
 
 bool root_op_is_shared(const struct root_op *op)

@@ -175,6 +175,8 @@ static void setup_close(struct setup *t)
 		close(t->config);
 	if (t->netns >= 0)
 		close(t->netns);
+	if (t->secrets >= 0)
+		close(t->secrets);
 }
 
 /* The frame if it is one; -EAGAIN for junk, -EPIPE at the end. With `ret_fd` a descriptor may come with it;
@@ -428,6 +430,7 @@ static int ns_begin(struct sandbox *s, const int stdio[3], struct err *err)
 		.config = -1,
 		.leaf = s->cgroup.leaf,
 		.netns = -1,
+		.secrets = take_fd(s->secrets.mount),
 		.stdio = { stdio[0], stdio[1], stdio[2] },
 		.scratch = -1,
 		.proc = -1,

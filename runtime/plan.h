@@ -35,6 +35,7 @@ enum root_kind {
 	ROOT_PROC_MASK, /* hide a file or directory of /proc */
 	ROOT_PROC_RO,	/* make a directory of /proc read-only */
 	ROOT_DEVPTS,
+	ROOT_SECRETS, /* the file system of the secrets */
 	ROOT_KIND_COUNT
 };
 
@@ -77,6 +78,8 @@ struct sandbox_plan {
 	bool deny_suid; /* writable host directories: no setuid bits from inside */
 	struct root_op root[PLAN_ROOT_MAX];
 	size_t root_n;
+	struct sandbox_secret secrets[SANDBOX_SECRETS_MAX];
+	size_t secrets_n;
 	const char *degraded[PLAN_DEGRADED_MAX];
 	size_t degraded_n;
 	char hash[65];

@@ -81,6 +81,8 @@ int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bo
 		if (is_below(target, targets_ours[i]))
 			return err_set(err, EPERM, "bind target '%s': %s cannot be changed", target,
 				       targets_ours[i]);
+	if (p->secrets_n && (is_below(target, SECRET_DIR) || is_below(SECRET_DIR, target)))
+		return err_set(err, EPERM, "bind target '%s': the secrets are there", target);
 	if (!realpath(source, real))
 		return err_set(err, errno, "bind '%s': %m", source);
 	r = check_source(source, real, &st, err);

@@ -70,6 +70,19 @@ static void root_op_json(struct json *j, const struct root_op *op)
 	json_object_end(j);
 }
 
+static void secrets_json(struct json *j, const struct sandbox_plan *p)
+{
+	json_key(j, "secrets");
+	json_array_begin(j);
+	for (size_t i = 0; i < p->secrets_n; i++) {
+		json_object_begin(j);
+		member(j, "name", p->secrets[i].name);
+		number(j, "ttl_ns", p->secrets[i].ttl_ns);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void limits_json(struct json *j, const struct sandbox_plan *p)
 {
 	const struct sandbox_limits *l = &p->limits;
@@ -129,6 +142,8 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 	layers_json(&j, p);
 	if (p->egress)
 		egress_policy_json(p->egress, &j);
+	if (p->secrets_n)
+		secrets_json(&j, p);
 	json_key(&j, "root");
 	json_array_begin(&j);
 	for (size_t i = 0; i < p->root_n; i++)
@@ -251,6 +266,13 @@ static void plan_text(const struct sandbox_plan *p, FILE *out)
 		fprintf(out, "  %-10s own, in the sandbox's devpts\n", "terminal");
 	if (p->egress)
 		reach_text(p->egress, out);
+	for (size_t i = 0; i < p->secrets_n; i++) {
+		fprintf(out, "secret       " SECRET_DIR "/%s", p->secrets[i].name);
+		if (p->secrets[i].ttl_ns)
+			fprintf(out, " for %llu ms",
+				(unsigned long long)(p->secrets[i].ttl_ns / 1000000));
+		fputc('\n', out);
+	}
 	root_text(p, out);
 	for (size_t i = 0; i < p->degraded_n; i++)
 		fprintf(out, "degraded     %s\n", p->degraded[i]);

@@ -11,14 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/secret.h"
 #include "userspace/base/auto.h"
 
 const char *const root_kind_names[ROOT_KIND_COUNT] = {
-	[ROOT_DIR] = "dir",	    [ROOT_LINK] = "link",      [ROOT_FILE] = "file",
-	[ROOT_COPY] = "copy",	    [ROOT_BIND] = "bind",      [ROOT_TMPFS] = "tmpfs",
-	[ROOT_SCRATCH] = "scratch", [ROOT_DEV] = "dev",	       [ROOT_DEVICE] = "device",
-	[ROOT_PROC] = "proc",	    [ROOT_PROC_MASK] = "mask", [ROOT_PROC_RO] = "proc-ro",
-	[ROOT_DEVPTS] = "devpts",
+	[ROOT_DIR] = "dir",	    [ROOT_LINK] = "link",	[ROOT_FILE] = "file",
+	[ROOT_COPY] = "copy",	    [ROOT_BIND] = "bind",	[ROOT_TMPFS] = "tmpfs",
+	[ROOT_SCRATCH] = "scratch", [ROOT_DEV] = "dev",		[ROOT_DEVICE] = "device",
+	[ROOT_PROC] = "proc",	    [ROOT_PROC_MASK] = "mask",	[ROOT_PROC_RO] = "proc-ro",
+	[ROOT_DEVPTS] = "devpts",   [ROOT_SECRETS] = "secrets",
 };
 
 /* Links into /usr where the host merged them, directories of the host where it did not. */
@@ -293,6 +294,8 @@ int plan_root(struct sandbox_plan *p, const struct sandbox_spec *spec, struct er
 		r = add_scratch(p, err);
 	if (r == 0)
 		r = add_proc(p, err);
+	if (r == 0)
+		r = plan_secrets(p, spec, err);
 	if (r == 0)
 		r = add_workspace(p, spec, err);
 	return r;

@@ -30,6 +30,7 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		s->walls[i] = -1;
 	s->control = s->pidfd = s->workspace = s->tty = -1;
+	secrets_init(&s->secrets);
 	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &plan->limits, err);
 	if (r < 0)
 		return r;
@@ -96,6 +97,7 @@ static int start_failed(struct sandbox *s, int r)
 {
 	cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
 	s->plan->backend->done(s);
+	secrets_done(&s->secrets);
 	s->stage = STAGE_DEAD;
 	return r;
 }
@@ -106,7 +108,9 @@ int sandbox_begin(struct sandbox *s, const int stdio[3], struct err *err)
 
 	if (s->stage != STAGE_CREATED)
 		return err_set(err, EALREADY, "sandbox '%s' was started before", s->plan->session);
-	r = s->plan->backend->begin(s, stdio, err);
+	r = secrets_make(&s->secrets, s->plan, s->host_id, err);
+	if (r == 0)
+		r = s->plan->backend->begin(s, stdio, err);
 	if (r < 0)
 		return start_failed(s, r);
 	s->stage = STAGE_STARTING;
@@ -150,6 +154,11 @@ int sandbox_dispatch(struct sandbox *s)
 	if (r == SANDBOX_EXITED)
 		s->stage = STAGE_EXITED;
 	return r;
+}
+
+uint64_t sandbox_expire_secrets(struct sandbox *s, uint64_t now)
+{
+	return secrets_expire(&s->secrets, now);
 }
 
 int sandbox_signal(struct sandbox *s, int sig)
@@ -209,6 +218,7 @@ void sandbox_free(struct sandbox *s)
 	cgroup_kill(&s->cgroup, s->pidfd, FREE_KILL_MS);
 	if (s->stage != STAGE_CREATED && s->stage != STAGE_DEAD)
 		s->plan->backend->done(s);
+	secrets_done(&s->secrets);
 	if (s->workspace >= 0) /* its memory is the control group's */
 		close(s->workspace);
 	if (s->tty >= 0)

@@ -14,6 +14,11 @@
 #define SANDBOX_ENV_MAX	   256
 #define SANDBOX_NAME_MAX   63
 
+#define SECRET_DIR		"/run/secrets" /* inside; a file each */
+#define SANDBOX_SECRETS_MAX	16
+#define SANDBOX_SECRET_MAX	(16 * 1024) /* bytes of one */
+#define SANDBOX_SECRET_NAME_MAX 40
+
 /* ALLOW: names and ports of a list. OPEN: everything but private addresses. HOST: unsafe. */
 enum sandbox_net { SANDBOX_NET_NONE, SANDBOX_NET_HOST, SANDBOX_NET_ALLOW, SANDBOX_NET_OPEN };
 #define SANDBOX_NET_MAX 64 /* entries of each list */
@@ -22,6 +27,13 @@ struct sandbox_bind {
 	const char *source;
 	const char *target;
 	bool writable;
+};
+
+struct sandbox_secret {
+	const char *name;
+	const char *value; /* never in a plan's text, nor in its hash */
+	size_t n;
+	uint64_t ttl_ns; /* from the start on; 0 = as long as the sandbox */
 };
 
 struct sandbox_limits {
@@ -46,6 +58,8 @@ struct sandbox_spec {
 	size_t env_n;
 	struct sandbox_bind binds[SANDBOX_MOUNTS_MAX];
 	size_t binds_n;
+	struct sandbox_secret secrets[SANDBOX_SECRETS_MAX];
+	size_t secrets_n;
 	const char *workspace; /* host directory to use as /workspace; NULL = private tmpfs */
 	const char *cwd;       /* NULL = /workspace */
 	enum sandbox_net net;
@@ -142,6 +156,9 @@ struct sandbox_result {
 /* Read what init says. SANDBOX_EXITED: the payload has ended (others may still run). -errno when the
  * sandbox died without saying how (killed as a whole): treat as ended by SIGKILL. */
 int sandbox_dispatch(struct sandbox *s);
+/* Zeroes and removes secrets whose time is over at `now`. Returns when the next one's will be; 0 = never.
+ * CLOCK_MONOTONIC ns. */
+uint64_t sandbox_expire_secrets(struct sandbox *s, uint64_t now);
 /* Forward a signal to the payload's process group. */
 int sandbox_signal(struct sandbox *s, int sig);
 /* Kill everything (cgroup.kill), wait until empty, at most timeout_ms. */

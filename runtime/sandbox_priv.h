@@ -7,6 +7,7 @@
 #include "runtime/egress/kernel.h"
 #include "runtime/plan.h"
 #include "runtime/sandbox.h"
+#include "runtime/secret.h"
 
 enum stage { STAGE_CREATED, STAGE_STARTING, STAGE_RUNNING, STAGE_EXITED, STAGE_DEAD };
 
@@ -20,6 +21,7 @@ struct sandbox {
 	int workspace;	  /* O_PATH; -1 */
 	int tty;	  /* the pty's master; -1 */
 	pid_t pid;
+	struct secrets secrets;
 	struct egress *egress;	 /* borrowed; NULL */
 	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */
 	bool mapped;		 /* its user namespace has its ids */

@@ -17,6 +17,7 @@ struct setup {
 	/* The launcher's, closed at once: held here, a dead launcher would seem alive to a sweep (lock of
 	 * the leaf) and to ourselves (other end of `control`). */
 	int leaf, peer;
+	int secrets; /* their file system; -1 */
 	int netns;  /* made ahead; -1 = made by clone3 */
 	int init;   /* memfd of init's program */
 	int config; /* memfd of struct init_config */
@@ -50,6 +51,8 @@ int setup_caps_bound(struct setup *s); /* caps.c */
 int setup_caps_drop(struct setup *s);  /* caps.c */
 int setup_rlimits(struct setup *s);    /* rlimit.c */
 int setup_landlock(struct setup *s);   /* landlock.c */
+/* A step of setup_root; secret.c */
+int setup_secrets(struct setup *s, const struct root_op *op, size_t i);
 
 /* userns.c, in the launcher: maps for the set-up task, and a namespace that only carries a map. */
 int userns_map(pid_t pid, uint32_t inner, uint32_t outer_uid, uint32_t outer_gid);

@@ -16,6 +16,7 @@
 #include "userspace/cli/run_net.h"
 #include "userspace/cli/run_redact.h"
 #include "userspace/cli/run_result.h"
+#include "userspace/cli/run_secret.h"
 #include "userspace/cli/sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/enrich/baseline.h"
@@ -37,6 +38,7 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 struct run_args {
 	const char *backend, *policy, *session_dir, *name, *tenant, *result, *workspace, *cwd;
 	const char *kafka, *sign, *witness, *env_values;
+	struct option_list secrets;
 	struct option_list rules, ro, rw, env, exports, watch_env, watch;
 	struct redact_args redact;
 	struct net_args network;
@@ -110,6 +112,9 @@ static const struct option_def OPTIONS[] = {
 	  "host directory as /workspace, writable (default: private, gone at the end)" },
 	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory (default: /workspace)" },
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
+	{ "secret", 0, OPT_STRLIST, AT(secrets), "NAME=FILE[,ttl=TIME]",
+	  "show what FILE holds as " SECRET_DIR "/NAME, to the payload alone, for so long; in no "
+	  "environment and no record. FILE must be yours alone, at most 16K; repeatable" },
 	{ "watch", 0, OPT_STRLIST, AT(watch), "PATH",
 	  "tell reads of this file, too, by its path inside and by inode: links and other mounts do "
 	  "not hide it; DIR/ = all below, PREFIX* = all that begin so; repeatable" },
@@ -675,6 +680,7 @@ static const struct value_check {
 	{ "ro", AT(ro), true, check_bind },
 	{ "rw", AT(rw), true, check_bind },
 	{ "env", AT(env), true, check_env },
+	{ "secret", AT(secrets), true, secret_check },
 	{ "watch", AT(watch), true, check_watch },
 	{ "watch-env", AT(watch_env), true, check_watch_env },
 	{ "sign", AT(sign), false, check_sign },
@@ -816,6 +822,7 @@ int cmd_run(int argc, char **argv)
 {
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
 	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
+	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
 	auto_buf struct buf env_values = { 0 };
 	struct run_args a;
@@ -844,6 +851,10 @@ int cmd_run(int argc, char **argv)
 	    parse_full(a.when_full, &when_full, &err) < 0 || check_watches(&a.watch, &err) < 0 ||
 	    join_watch_env(&env_values, &a.watch_env) < 0)
 		return cli_bad_usage("run", &err);
+	if (secrets_read(&secrets, &spec, &a.secrets, &err) < 0)
+		return cli_fail(&err);
+	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
+		a.watch.v[a.watch.n++] = SECRET_DIR "/"; /* who read one, and when */
 	if (a.witness && make_witness(&sinks, a.witness, &sign, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (a.result && !a.dry_run && geteuid() == 0 &&

@@ -15,6 +15,7 @@ static const struct {
 	{ "workspace", "workspace" },
 	{ "cwd", "cwd" },
 	{ "env", "env" },
+	{ "secrets", "secret" },
 	{ "mounts.ro", "ro" },
 	{ "mounts.rw", "rw" },
 	{ "network.mode", "net" },

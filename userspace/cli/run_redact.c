@@ -10,6 +10,7 @@
 
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/cli/run_secret.h"
 #include "userspace/pipeline/run.h"
 
 #define KEY_FILE "redact.key"
@@ -120,6 +121,19 @@ static int add_environment(struct redactor *r, const struct sandbox_spec *spec, 
 	return e;
 }
 
+static int add_secrets(struct redactor *r, const struct sandbox_spec *spec, struct err *err)
+{
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < spec->secrets_n; i++) {
+		char full[REDACT_NAME_MAX + 1];
+
+		snprintf(full, sizeof(full), "secret.%s", spec->secrets[i].name);
+		e = add_value(r, full, secret_text(&spec->secrets[i]), err);
+	}
+	return e;
+}
+
 /* Who may read or write that file knows or chooses the secrets: root alone. */
 static int add_file(struct redactor *r, const char *path, struct err *err)
 {
@@ -158,7 +172,8 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 	*ret = NULL;
 	for (size_t i = 0; i < a->rules.n; i++)
 		if (!strcmp(a->rules.v[i], "off"))
-			return a->rules.n == 1 && !a->values.n && !a->value_files.n
+			return a->rules.n == 1 && !a->values.n && !a->value_files.n &&
+					       !spec->secrets_n
 				       ? 0
 				       : err_set(err, EINVAL,
 						 "option '--redact': 'off' and something to redact "
@@ -173,6 +188,8 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 		e = add_rules(r, &a->rules, err);
 	if (e == 0)
 		e = add_environment(r, spec, err);
+	if (e == 0)
+		e = add_secrets(r, spec, err);
 	for (size_t i = 0; e == 0 && i < a->values.n; i++)
 		e = add_value(r, "value", str_from(a->values.v[i]), err);
 	for (size_t i = 0; e == 0 && i < a->value_files.n; i++)

@@ -82,6 +82,7 @@ struct run {
 	bool stopped;	       /* the sandbox stands still */
 	bool starting;	       /* init has not said yet that the payload runs */
 	bool connected;	       /* the payload's output comes out */
+	uint64_t next_secret;  /* CLOCK_MONOTONIC; when one is to go; 0 = never */
 	uint64_t start_end;    /* CLOCK_MONOTONIC; when that is late */
 	uint8_t host_key[KEY_LEN];
 	bool watched;
@@ -916,11 +917,13 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 		ms = MIN(ms, (uint64_t)sample);
 	if (work >= 0)
 		ms = MIN(ms, (uint64_t)work);
+	if (run->next_secret) /* it is later than `now` */
+		ms = MIN(ms, (run->next_secret - now) / NSEC_PER_MSEC + 1);
 	if (run->next_usage)
 		ms = MIN(ms,
 			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
 	return end || !has_begun(run) || limits >= 0 || look > now || reload >= 0 || sample >= 0 ||
-			       work >= 0 || run->next_usage
+			       work >= 0 || run->next_usage || run->next_secret
 		       ? (int)ms
 		       : -1;
 }
@@ -1080,6 +1083,7 @@ static int wait_for_end(struct run *run, struct err *err)
 		start = connect_output(run, err);
 		if (start < 0)
 			return start_failed(run, start, err);
+		run->next_secret = sandbox_expire_secrets(run->sandbox, now);
 		if (!has_begun(run) && now >= run->start_end)
 			return start_failed(run, err_set(err, ETIMEDOUT, "sandbox set-up: %m"),
 					    err);

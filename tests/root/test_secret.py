@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--secret: a file inside and for the payload alone, in nothing that is kept, and gone when its time is over."""
+
+import json
+import os
+import stat
+import sys
+import unittest
+
+from warder import *
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_redact
+
+need_root()
+
+VALUE = "aq7" + "-Vx2\"Tm/" + "Lw9"
+# Until the file is gone, however long that takes here, then what is seen of it.
+WAIT = r"""
+import os, time
+kept = open("/run/secrets/short")
+while os.path.exists("/run/secrets/short"):
+    time.sleep(0.05)
+print(repr(kept.read().strip("\0")), os.listdir("/run/secrets"), open("/run/secrets/long").read().strip() != "")
+"""
+
+
+class Secret(TestCase):
+    unpacked, tty_text, report = (getattr(test_redact.Redact, n) for n in ("unpacked", "tty_text", "report"))
+    channels = test_redact.Redact.channels
+
+    def secret(self, name="secret", text=VALUE + "\n", mode=0o600):
+        path = self.path(name, text)
+        os.chmod(path, mode)
+        return path
+
+    def sinks(self):
+        return ["--export", "file:" + self.path("sink.jsonl"), "--export",
+                "file:%s,format=ocsf" % self.path("sink.ocsf")]
+
+    def test_inside_for_the_payload_alone(self):
+        s = self.session("sh", "-c", "cat /run/secrets/token; stat -c '%a %U %F' /run/secrets/token; env; "
+                         "for c in 'chmod 666' 'rm -f' 'cp /dev/null' 'truncate -s 0'; do $c /run/secrets/token; done; "
+                         "mv /run/secrets /run/else; ln -s /workspace /run/secrets/x; cat /run/secrets/token",
+                         options=["--secret", "token=" + self.secret()])
+        lines = s.out.decode().split("\n")
+        self.assertEqual(lines[:2], [VALUE, "400 sandbox regular file"])
+        self.assertEqual(lines[-2], VALUE)  # still there, after all that
+        self.assertNotIn(VALUE, "\n".join(lines[2:-2]))  # the environment
+        for line in os.popen("cat /proc/self/mountinfo"):
+            self.assertNotIn("/run/secrets ", line)
+
+    def test_in_nothing_that_is_kept(self):
+        rules = self.path("own.yaml", test_redact.RULES)
+        s = self.session("sh", "-c", "t=$(cat /run/secrets/token); echo \"$t\"; echo \"shown $t\" >&2; "
+                         "env PASS=\"$t\" true planted \"$t\"; : > \"/workspace/planted-$(echo $t | tr / _)\"; "
+                         "printf 'a\\n%s\\n' \"$t\" > kept.txt",
+                         options=["--secret", "token=" + self.secret(), "--watch-env", "PASS", "--rules", rules,
+                                  "--keep-texts", *self.sinks()])
+        self.assertCode(s, 0)
+        self.assertIn(VALUE.encode(), s.out)  # what the command writes goes to its caller as it is
+        found = self.channels(s)
+        found["messages"] = b"\n".join(l for l in s.err.splitlines() if l.startswith(b"warder"))
+        found["argv"] = json.dumps(s.argv).encode()
+        for where, data in found.items():
+            for form in test_redact.forms(VALUE):
+                self.assertFalse(form in data.lower(), "%s has %r" % (where, form))
+        self.assertIn(b"[redacted:secret.token:", found["terminal"])
+        self.assertTrue(any("[redacted:secret.token:" in a for e in s.kinds("exec") for a in e["proc"]["args"]))
+        self.assertEqual([e["proc"]["comm"] for e in s.kinds("file.open", file__path="/run/secrets/token")], ["cat"])
+
+    def test_gone_after_its_time(self):
+        s = self.session(PYTHON_IN_SANDBOX, "-c", WAIT, options=[
+            "--secret", "short=%s,ttl=300ms" % self.secret(), "--secret", "long=%s,ttl=2h" % self.secret("other")])
+        self.assertEqual((s.code, s.out), (0, b"'' ['long'] True\n"))
+
+    def test_of_a_policy(self):
+        policy = self.path("p.yaml", "secrets:\n  - token=%s,ttl=1h\n" % self.secret())
+        s = self.session("cat", "/run/secrets/token", options=["--policy", policy])
+        self.assertEqual((s.code, s.out.decode()), (0, VALUE + "\n"))
+        done = self.warder("run", "--policy", policy, "--dry-run", "--json", "--", "true")
+        self.assertCode(done, 0)
+        self.assertNotIn(VALUE, done.out.decode())
+        self.assertEqual(json.loads(done.out)["secrets"], [{"name": "token", "ttl_ns": 3600 * 10**9}])
+        bad = self.path("bad.yaml", "name: x\nsecrets:\n  - token\n")
+        self.assertOneLine(self.warder("run", "--policy", bad, "--", "true"), "bad.yaml:3:5", "NAME=FILE")
+
+    def test_bad_input(self):
+        good, link = self.secret(), self.path("link")
+        os.symlink(good, link)
+        others = self.secret("others")
+        os.chown(others, 12345, 12345)
+        os.mkdir(self.path("dir"), 0o700)
+        cases = [
+            (["token"], "NAME=FILE"), (["=" + good], "NAME=FILE"), (["token="], "NAME=FILE"),
+            (["token=%s,ttl=soon" % good], "soon"), (["token=%s,ttl=0" % good], "not a time"),
+            (["token=" + self.path("absent")], "No such file"), (["token=" + self.path("dir")], "not a file"),
+            (["token=" + self.secret("open", mode=0o640)], "yours alone"), (["token=" + others], "yours alone"),
+            (["token=" + self.secret("long", "x" * 16385)], "longer than 16384"),
+            (["token=" + self.secret("short", "abc\n")], "less than 6"),
+            (["../x=" + good], "a name of letters"), ([".x=" + good], "a name of letters"),
+            (["a=" + good, "a=" + good], "given twice"),
+            (["s%d=%s" % (i, good) for i in range(17)], "more than 16"),
+        ]
+        for secrets, words in cases:
+            with self.subTest(secrets[0]):
+                options = [w for s in secrets for w in ("--secret", s)]
+                done = self.warder("run", *options, "--", "true")
+                self.assertCode(done, 125)
+                self.assertOneLine(done, words)
+                self.assertNotIn(VALUE.encode(), done.err)
+        for options, words in ((["--redact", "off"], "contradict"), (["--ro", "%s:/run/secrets" % good], "secrets are there"),
+                               (["--ro", "%s:/run" % self.path("dir")], "secrets are there")):
+            done = self.warder("run", "--secret", "a=" + link, *options, "--", "true")
+            self.assertCode(done, 125)
+            self.assertOneLine(done, words)
+        self.assertEqual(stat.S_IMODE(os.stat(good).st_mode), 0o600)
+
+
+if __name__ == "__main__":
+    unittest.main()
