@@ -83,7 +83,7 @@ endef
 EXTRA_OBJS_rules   := $(if $(wildcard rules/packs/embed.sh),$(BUILD)/gen/packs.o)
 EXTRA_OBJS_redact  := $(BUILD)/gen/redact_packs.o
 EXTRA_OBJS_replay  := $(BUILD)/gen/report.o
-EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o)
+EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o) $(BUILD)/gen/policies.o
 
 $(foreach f,$(FOLDERS),$(eval $(call folder,$(f))))
 LIBS_OURS := $(foreach f,$(FOLDERS),$(BUILD)/lib/$(f).a)
@@ -178,6 +178,11 @@ REDACT_PACKS := $(sort $(wildcard rules/redact/*.yaml))
 $(BUILD)/gen/redact_packs.S: $(REDACT_PACKS) rules/packs/embed.sh
 	$(call say,PACKS,$@)
 	$(Q)mkdir -p $(@D) && sh rules/packs/embed.sh -t redact_packs $(REDACT_PACKS) > $@
+
+POLICIES := $(sort $(wildcard runtime/policies/*.yaml))
+$(BUILD)/gen/policies.S: $(POLICIES) rules/packs/embed.sh
+	$(call say,PACKS,$@)
+	$(Q)mkdir -p $(@D) && sh rules/packs/embed.sh -t shipped_policies $(POLICIES) > $@
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.S
 	$(Q)$(CC) -c -o $@ $<
@@ -361,6 +366,8 @@ deps: ## as root: install what building and testing needs, by apt (Debian 12, 13
 .PHONY: install
 install: all ## install the binary under DESTDIR and PREFIX
 	$(Q)install -D -m 0755 $(BUILD)/warder $(DESTDIR)$(PREFIX)/bin/warder
+	$(Q)for policy in $(POLICIES); do \
+		install -D -m 0644 $$policy $(DESTDIR)$(PREFIX)/share/warder/policies/$${policy##*/}; done
 	$(Q)for page in $(wildcard userspace/man/*.[1-8]); do \
 		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
 	$(Q)for unit in $(wildcard userspace/systemd/*.service userspace/systemd/*.socket); do \

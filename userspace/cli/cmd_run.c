@@ -59,8 +59,8 @@ struct run_args {
 
 static const struct option_def OPTIONS[] = {
 	{ "backend", 0, OPT_STR, AT(backend), "NAME", "sandbox backend (default: ns)" },
-	{ "policy", 0, OPT_STR, AT(policy), "FILE",
-	  "YAML file with such settings (see README); options override" },
+	{ "policy", 0, OPT_STR, AT(policy), "NAME|FILE",
+	  "YAML file with such settings, or a shipped one (warder policy list); options override" },
 	{ "rules", 'r', OPT_STRLIST, AT(rules), "PATH",
 	  "rule file, or directory of them, after the default packs; repeatable. Read again while it "
 	  "runs when it changes or on SIGHUP" },
@@ -731,13 +731,42 @@ static int read_args(struct run_args *a, struct flat_file *policy, int argc, cha
 		*a = first;
 		return r < 0 ? r : check_values(a, err);
 	}
-	r = flat_load(policy, first.policy, err);
+	r = policy_open(policy, first.policy, err);
 	if (r == 0)
 		r = policy_apply(policy, OPTIONS, a, check_value, err);
 	if (r < 0)
 		return err_wrap(err, r, "policy");
 	r = options_parse(OPTIONS, a, argc, argv, rest, err);
 	return r < 0 ? r : check_values(a, err);
+}
+
+int run_check_policy(const char *word, struct err *err)
+{
+	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
+	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
+	AUTO(sandbox_plan) struct sandbox_plan *plan = NULL;
+	char run[] = "run", yes[] = "true", *argv[] = { run, yes, NULL };
+	struct sandbox_spec spec;
+	struct run_args a;
+	int r;
+
+	args_defaults(&a);
+	r = policy_open(&policy, word, err);
+	if (r == 0)
+		r = policy_apply(&policy, OPTIONS, &a, check_value, err);
+	if (r == 0)
+		r = make_spec(&spec, &a, argv + 1, err);
+	if (r == 0)
+		r = check_rings(&a, err);
+	if (r == 0)
+		r = check_watches(&a.watch, err);
+	spec.session = "check";
+	if (r == 0)
+		r = sandbox_plan_new(&plan, &spec, err);
+	if (r < 0)
+		return r;
+	/* What is wrong with a rule file is told there. */
+	return load_rules(&rules, &a) < 0 ? -EBADMSG : 0;
 }
 
 static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)

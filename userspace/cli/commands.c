@@ -25,6 +25,7 @@ const struct command commands[] = {
 	{ "thaw", "let a frozen sandbox go on", cmd_thaw },
 	{ "kill", "end a running sandbox", cmd_kill },
 	{ "rules", "check and list rules", cmd_rules },
+	{ "policy", "list, show and check policies for run", cmd_policy },
 	{ "redact", "check rules of secrets, try them on a text", cmd_redact },
 	{ "doctor", "what this host gives, and what is missing", cmd_doctor },
 	{ "fields", "list the fields of events and rules", cmd_fields },

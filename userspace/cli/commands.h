@@ -15,6 +15,7 @@ int cmd_keys(int argc, char **argv);
 int cmd_fields(int argc, char **argv);
 int cmd_freeze(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
+int cmd_policy(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_redact(int argc, char **argv);
 int cmd_report(int argc, char **argv);
@@ -28,9 +29,11 @@ int cmd_status(int argc, char **argv);
 int cmd_thaw(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
+/* Can `warder run` work with this policy (a name or file)? As strict as at a run; starts nothing. */
+struct err;
+int run_check_policy(const char *policy, struct err *err);
 /* `warder rules reload SESSION`: its exit code. */
 int order_reload(const char *session);
-struct err;
 /* Have a running session compare its workspace. 0: it will; -ENOENT, -ESRCH: it does not run. */
 int order_workspace(const char *session, struct err *err);
 

@@ -4,8 +4,25 @@
 #ifndef WARDER_CLI_POLICY_H
 #define WARDER_CLI_POLICY_H
 
+#include "userspace/base/buf.h"
 #include "userspace/base/option.h"
+#include "userspace/base/str.h"
 #include "userspace/config/flat.h"
+
+#define POLICY_NAME_MAX 64
+
+/* The policies that come with warder. */
+struct shipped_policy {
+	const char *name, *text;
+	uint64_t n;
+};
+size_t policies_shipped(const struct shipped_policy **ret);
+/* Its first line's words. */
+struct str policy_about(const struct shipped_policy *p);
+/* One of them by its name, else NAME.yaml of <config>/policies, else a file. */
+int policy_open(struct flat_file *ret, const char *word, struct err *err);
+/* The same as text, for a person. */
+int policy_text(struct buf *ret, const char *word, struct err *err);
 
 /* Can this be meant? Asked of each value, so that the error names its place. */
 typedef int (*policy_check_fn)(const char *option, const char *value, struct err *err);

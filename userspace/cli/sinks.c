@@ -3,20 +3,14 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "userspace/base/option.h"
-
-#define CONFIG_DIR_DEFAULT "/etc/warder"
+#include "userspace/cli/util.h"
 
 int sinks_path(char *ret, size_t size, struct err *err)
 {
-	const char *dir = getenv("WARDER_CONFIG");
-
-	if (!dir || !*dir)
-		dir = CONFIG_DIR_DEFAULT;
-	if ((size_t)snprintf(ret, size, "%s/sinks.yaml", dir) >= size)
+	if ((size_t)snprintf(ret, size, "%s/sinks.yaml", config_dir()) >= size)
 		return err_set(err, ENAMETOOLONG, "configuration directory: path too long");
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,13 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/cli/cli.h"
+
+const char *config_dir(void)
+{
+	const char *dir = getenv("WARDER_CONFIG");
+
+	return dir && *dir ? dir : "/etc/warder";
+}
 
 void cli_usage(const char *usage, const char *purpose, const struct option_def *defs)
 {

@@ -9,6 +9,8 @@
 #include "userspace/base/option.h"
 #include "userspace/pipeline/rule_files.h"
 
+/* WARDER_CONFIG or /etc/warder. */
+const char *config_dir(void);
 /* Usage, purpose and the option table on stdout. */
 void cli_usage(const char *usage, const char *purpose, const struct option_def *defs);
 /* Log the error with the command's name, return EXIT_WARDER. */

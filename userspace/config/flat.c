@@ -173,19 +173,14 @@ static int load_text(struct loader *l, const char *text, size_t n)
 	return r;
 }
 
-int flat_load(struct flat_file *ret, const char *path, struct err *err)
+int flat_parse(struct flat_file *ret, const char *name, const char *text, size_t n, struct err *err)
 {
 	struct flat_file f = { 0 };
 	struct loader l = { .file = &f, .err = err };
-	auto_free char *text = NULL;
-	size_t n;
 	int r;
 
-	r = file_read_at(AT_FDCWD, path, FLAT_FILE_MAX, &text, &n);
-	if (r < 0)
-		return err_set(err, r, "'%s': %m", path);
 	arena_init(&f.arena, 4 * FLAT_FILE_MAX);
-	snprintf(f.path, sizeof(f.path), "%s", path);
+	snprintf(f.path, sizeof(f.path), "%s", name);
 	if (!yaml_parser_initialize(&l.parser))
 		return -ENOMEM;
 	r = load_text(&l, text, n);
@@ -196,6 +191,18 @@ int flat_load(struct flat_file *ret, const char *path, struct err *err)
 	}
 	*ret = f;
 	return 0;
+}
+
+int flat_load(struct flat_file *ret, const char *path, struct err *err)
+{
+	auto_free char *text = NULL;
+	size_t n;
+	int r;
+
+	r = file_read_at(AT_FDCWD, path, FLAT_FILE_MAX, &text, &n);
+	if (r < 0)
+		return err_set(err, r, "'%s': %m", path);
+	return flat_parse(ret, path, text, n, err);
 }
 
 void flat_done(struct flat_file *f)

@@ -29,6 +29,9 @@ struct flat_file {
 
 /* -errno with "path:line:col: message" in err. Duplicate keys are errors. */
 int flat_load(struct flat_file *ret, const char *path, struct err *err);
+/* The same of a text; `name` stands in for the path in errors. */
+int flat_parse(struct flat_file *ret, const char *name, const char *text, size_t n,
+	       struct err *err);
 void flat_done(struct flat_file *f);
 
 #endif
