@@ -344,6 +344,11 @@ class Live(Actions):
         lines = self.out.read().decode().split("\n")
         return lines[-2] if len(lines) > 1 else ""
 
+    def stands(self, step):
+        """What it wrote comes by another way than what warder says of it, and later on a busy machine."""
+        wait_for("step", self.step)
+        self.assertEqual(self.step(), step)
+
 
 class Stopped(Live):
     """A sandbox that stands still."""
@@ -354,7 +359,7 @@ class Stopped(Live):
         status = self.warder("status")
         self.assertIn("STOPPED by rule 'Ask': warder approve %s" % name, status.out.decode())
         self.go(p)
-        self.assertEqual(self.step(), "1")
+        self.stands("1")
         bad = self.warder("approve", name[:-1] + "9")
         self.assertNotEqual(bad.code, 0)
         self.assertEqual(self.warder("thaw", name.split("-")[0]).code, 125)
@@ -406,7 +411,7 @@ class Stopped(Live):
         p = self.begin("freeze")
         session = self.said(r"frozen: warder thaw or warder kill (\S+)").group(1)
         self.go(p)
-        self.assertEqual(self.step(), "1")
+        self.stands("1")
         wait_for("the status", lambda: b"FROZEN by rule Ask: warder thaw or kill; killed at 2" in self.warder("status").out)
         told, = json.loads(self.warder("status", "--json").out)["sessions"]
         self.assertEqual((told["frozen"]["rule"], told["questions"]), ("Ask", []))

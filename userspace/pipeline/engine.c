@@ -557,10 +557,11 @@ static void check_stopped(struct engine *e)
 			buf_printf(&w.text, "frozen: warder thaw or warder kill %s", w.session);
 		snprintf(msg.text, sizeof(msg.text), "%.*s", (int)w.text.n,
 			 w.text.n ? w.text.p : "");
-		if (e->fd >= 0)
-			send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+		/* First where it is looked up, then to who sits in front: who was told finds it there. */
 		run_status_write(e->opt->status_dirfd, "questions", (struct str){ json.p, json.n });
 		tell_freeze(e);
+		if (e->fd >= 0)
+			send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
 	}
 	buf_done(&w.text);
 }

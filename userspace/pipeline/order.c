@@ -9,7 +9,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
-#define WAIT_MS 250 /* to see an order carried out */
+#define WAIT_MS 2000 /* to see an order carried out */
 
 static const char *const verbs[] = {
 	[ORDER_APPROVE] = "approved", [ORDER_DENY] = "denied", [ORDER_FREEZE] = "freeze",

@@ -7,8 +7,9 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
-/* How long one turn may wait to see the sandbox empty. */
-#define KILL_WAIT_MS 250
+/* How long one turn may wait to see the sandbox empty, or still: on a busy machine that takes more than the usual
+ * millisecond, and what is being stopped makes no events meanwhile. */
+#define KILL_WAIT_MS 2000
 /* An alert repeats its evidence, but not a whole argument list of this size. */
 #define ALERT_ARGS_MAX	4096
 #define RULE_OUTPUT_MAX (64 * 1024)
@@ -183,9 +184,9 @@ static const char *enforced_text(const struct session *s, const struct event *ev
 
 void verdict_copy_evidence(struct event *to, const struct event *from)
 {
-	static const enum field_id own[] = { F_V,	   F_ID,      F_SEQ,
-					     F_KIND,	   F_VANTAGE, F_PROC_ANCESTORS, F_REDACTIONS,
-					     F_PROC_PARGS, F_DEGRADED };
+	static const enum field_id own[] = { F_V,	   F_ID,	 F_SEQ,
+					     F_KIND,	   F_VANTAGE,	 F_PROC_ANCESTORS,
+					     F_REDACTIONS, F_PROC_PARGS, F_DEGRADED };
 	uint64_t skip[EVENT_PRESENT_WORDS] = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
