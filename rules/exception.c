@@ -3,12 +3,18 @@
  * (condition) and not ((f1 op v1 and f2 op v2) or ...), one block an exception. */
 #include "rules/load.h"
 
-static struct exception *find(struct rule *r, struct str name)
+/* By the table of names, where it stands as "rule name\nexception name" with the place in r->ex, from 1: one that a
+ * replaced rule left there is another's place, or none. */
+static struct str full_name(struct ruleset *rs, const struct rule *r, struct str name)
 {
-	for (size_t i = 0; i < r->ex_n; i++)
-		if (str_eq(r->ex[i].name, name))
-			return &r->ex[i];
-	return NULL;
+	return arena_printf(&rs->arena, "%s\n%.*s", r->info.name, (int)name.n, name.p);
+}
+
+static struct exception *find(struct ruleset *rs, struct rule *r, struct str full, struct str name)
+{
+	uintptr_t at = (uintptr_t)ruleset_name_get(rs, 'e', full);
+
+	return at && at <= r->ex_n && str_eq(r->ex[at - 1].name, name) ? &r->ex[at - 1] : NULL;
 }
 
 static bool add_values(struct ruleset *rs, struct exception *x, const struct ynode *v)
@@ -26,7 +32,7 @@ static bool add_values(struct ruleset *rs, struct exception *x, const struct yno
 			   RULE_LIST_MAX);
 		return false;
 	}
-	both = rs_extend(rs, x->values, x->values_n, v->n, sizeof(*both));
+	both = rs_extend(rs, x->values, &x->values_cap, x->values_n, v->n, sizeof(*both));
 	if (!both)
 		return false;
 	x->values = both;
@@ -40,8 +46,7 @@ static void add_one(struct ruleset *rs, struct rule *r, const struct ynode *n)
 	const struct ynode *name = ynode_get(n, "name");
 	const struct ynode *fields = ynode_get(n, "fields"), *comps = ynode_get(n, "comps");
 	struct exception *x;
-	size_t cap = 0;
-	struct str s;
+	struct str s, full;
 
 	if (n->type != Y_MAP || !name) {
 		rule_error(rs, ynode_pos(n), "an exception is a mapping with 'name' and 'fields'");
@@ -49,13 +54,19 @@ static void add_one(struct ruleset *rs, struct rule *r, const struct ynode *n)
 	}
 	if (!load_scalar(rs, name, "name", &s))
 		return;
-	x = find(r, s);
+	full = full_name(rs, r, s);
+	if (!full.p) {
+		rs->oom = true;
+		return;
+	}
+	x = find(rs, r, full, s);
 	if (!x) {
 		if (!fields) {
 			rule_error(rs, ynode_pos(n), "exception '%s' has no 'fields'", s.p);
 			return;
 		}
-		if (rs_grow(rs, &r->ex, &cap, r->ex_n, sizeof(*r->ex)) < 0)
+		if (rs_grow(rs, &r->ex, &r->ex_cap, r->ex_n, sizeof(*r->ex)) < 0 ||
+		    ruleset_name_add(rs, 'e', full, (void *)(uintptr_t)(r->ex_n + 1)) < 0)
 			return;
 		x = &r->ex[r->ex_n++];
 		*x = (struct exception){ .name = s, .node = n };

@@ -23,6 +23,7 @@
 #define RULE_YAML_NODES_MAX 1000000
 #define RULE_RULES_MAX	    20000
 #define RULE_LIST_MAX	    200000		 /* items of one list */
+#define RULE_KEYS_MAX	    256			 /* keys of one item */
 #define RULE_COND_MAX	    ((size_t)4 << 20)	 /* bytes of a condition, lists substituted */
 #define RULE_DEPTH_MAX	    128			 /* nested parentheses and transformers */
 #define RULE_MACRO_DEPTH    64			 /* macros within macros */
@@ -105,12 +106,15 @@ struct text {
 	struct str s;
 	struct piece *piece;
 	size_t n;
+	size_t s_cap,
+		piece_cap; /* room behind both, of a text that was appended to; 0: they are others' */
 	const struct source *made; /* text without a file: positions are line 1, column off + 1 */
 };
 
 struct pos text_pos(const struct text *t, size_t off);
 int text_from_node(struct ruleset *rs, const struct ynode *n, struct text *ret);
-/* a + " " + b, as Falco appends. */
+/* a + " " + b, as Falco appends: in place, with room for as much again, since texts may be put together of thousands of
+ * parts. Of two copies of a text only one may be appended to. */
 int text_append(struct ruleset *rs, struct text *a, const struct text *b);
 /* Replace bare words that are list names by the items, as text. */
 int text_subst_lists(struct ruleset *rs, const struct text *in, struct text *ret);
@@ -340,7 +344,7 @@ struct exception {
 	struct str name;
 	const struct ynode *node, *fields, *comps;
 	const struct ynode **values;
-	size_t values_n;
+	size_t values_n, values_cap;
 };
 
 struct stateful;
@@ -355,8 +359,10 @@ struct rule {
 	const struct ynode *node;
 	struct text cond;
 	struct text out;
+	struct text desc;
 	struct exception *ex;
-	size_t ex_n;
+	size_t ex_n, ex_cap;
+	size_t tags_cap, attack_cap;
 	struct str source;
 	const struct ynode *action_node;
 	bool enabled, skip_unknown, falco, failed, has_for;
@@ -453,12 +459,14 @@ struct str rs_dup(struct ruleset *rs, struct str s);
 /* Grow an arena array to hold one more. */
 int rs_grow(struct ruleset *rs, void *pv, size_t *cap, size_t n, size_t elem);
 
-/* A copy of v[0..n) with room for `add` more elements behind. NULL when memory is out. */
-void *rs_extend(struct ruleset *rs, const void *v, size_t n, size_t add, size_t elem);
+/* Room for `add` more elements behind v[0..n): in place, or in a copy with as much again. *cap: 0 = v is another's.
+ * NULL when memory is out. */
+void *rs_extend(struct ruleset *rs, const void *v, size_t *cap, size_t n, size_t add, size_t elem);
 
 struct list *ruleset_list(const struct ruleset *rs, struct str name);
 struct macro *ruleset_macro(const struct ruleset *rs, struct str name);
 struct rule *ruleset_rule(const struct ruleset *rs, struct str name);
+void *ruleset_name_get(const struct ruleset *rs, char space, struct str name);
 int ruleset_name_add(struct ruleset *rs, char space, struct str name, void *obj);
 /* Is something missing only because its own definition has an error, which was told? */
 bool ruleset_is_broken(const struct ruleset *rs, struct str name);

@@ -97,10 +97,16 @@ static void unknown_key(struct ruleset *rs, const struct ynode *k, const char *k
 			  it->name.p);
 }
 
-static void check_keys(struct ruleset *rs, const struct item *it, const char *kind)
+static bool check_keys(struct ruleset *rs, const struct item *it, const char *kind)
 {
 	const char *names[48];
 	size_t names_n = 0;
+
+	if (it->node->n > RULE_KEYS_MAX) {
+		rule_error(rs, ynode_pos(it->node), "%s '%s' has %zu keys, at most %d are allowed",
+			   kind, it->name.p, it->node->n, RULE_KEYS_MAX);
+		return false;
+	}
 
 	for (size_t i = 0; i < it->keys_n && names_n < ARRAY_SIZE(names); i++)
 		names[names_n++] = it->keys[i].name;
@@ -122,6 +128,7 @@ static void check_keys(struct ruleset *rs, const struct item *it, const char *ki
 		    !str_eqz(k->text, "override") && key_index(it, k->text.p) < 0)
 			unknown_key(rs, k, kind, it, names, names_n);
 	}
+	return true;
 }
 
 static bool read_override(struct ruleset *rs, struct item *it, const struct ynode *o)
@@ -194,7 +201,8 @@ bool item_open(struct ruleset *rs, const struct ynode *node, const char *kind,
 
 	if (!load_scalar(rs, ynode_get(node, kind), kind, &it.name))
 		return false;
-	check_keys(rs, &it, kind);
+	if (!check_keys(rs, &it, kind))
+		return false;
 	n = ynode_get(node, "append");
 	if (n) {
 		if (!load_bool(rs, n, "append", &it.append))
@@ -258,18 +266,13 @@ static void warn_redefined(struct ruleset *rs, const struct ynode *now, const st
 			  was->line);
 }
 
-/* With room for as many again: a list may be put together of thousands of parts. */
 static int list_append(struct ruleset *rs, struct list *l, const struct ynode *items)
 {
-	if (l->n + items->n > l->cap) {
-		size_t cap = 2 * (l->n + items->n);
-		struct str *v = rs_extend(rs, l->item, l->n, cap - l->n, sizeof(*v));
+	struct str *v = rs_extend(rs, l->item, &l->cap, l->n, items->n, sizeof(*v));
 
-		if (!v)
-			return -ENOMEM;
-		l->item = v;
-		l->cap = cap;
-	}
+	if (!v)
+		return -ENOMEM;
+	l->item = v;
 	for (size_t i = 0; i < items->n; i++)
 		l->item[l->n++] = items->kid[i]->text;
 	return 0;

@@ -86,35 +86,36 @@ static void set_text(struct ruleset *rs, const struct ynode *n, const char *key,
 }
 
 static void set_strings(struct ruleset *rs, const struct ynode *n, const char *key,
-			enum key_mode mode, const struct str **v, size_t *vn)
+			enum key_mode mode, const struct str **v, size_t *vn, size_t *cap)
 {
-	struct str *add = NULL, *both;
+	struct str *add = NULL, *all;
 	size_t add_n = 0;
 
 	if (!load_strings(rs, n, key, &add, &add_n))
 		return;
-	if (mode == KEY_APPEND && *vn) {
-		both = rs_extend(rs, *v, *vn, add_n, sizeof(*both));
-		if (!both)
-			return;
-		if (add_n)
-			memcpy(both + *vn, add, add_n * sizeof(*both));
-		add = both;
-		add_n += *vn;
+	if (mode != KEY_APPEND || !*vn) {
+		*v = add;
+		*vn = *cap = add_n;
+		return;
 	}
-	*v = add;
-	*vn = add_n;
+	if (*vn + add_n > RULE_LIST_MAX) {
+		rule_error(rs, ynode_pos(n), "'%s' would have more than %d items", key,
+			   RULE_LIST_MAX);
+		return;
+	}
+	all = rs_extend(rs, *v, cap, *vn, add_n, sizeof(*all));
+	if (!all)
+		return;
+	if (add_n)
+		memcpy(all + *vn, add, add_n * sizeof(*all));
+	*v = all;
+	*vn += add_n;
 }
 
 static void set_desc(struct ruleset *rs, struct rule *r, const struct ynode *n, enum key_mode mode)
 {
-	struct str s;
-
-	if (!load_scalar(rs, n, "desc", &s))
-		return;
-	if (mode == KEY_APPEND && r->info.desc)
-		s = arena_printf(&rs->arena, "%s %s", r->info.desc, s.p);
-	r->info.desc = s.p;
+	set_text(rs, n, "desc", r->info.desc ? mode : KEY_SET, &r->desc);
+	r->info.desc = r->desc.s.p;
 }
 
 static void set_priority(struct ruleset *rs, struct rule *r, const struct ynode *n)
@@ -167,8 +168,10 @@ static void set_scope(struct ruleset *rs, struct rule *r, const struct ynode *n)
 static void set_attack(struct ruleset *rs, struct rule *r, const struct ynode *n,
 		       enum key_mode mode)
 {
-	set_strings(rs, n, "attack", mode, &r->info.attack, &r->info.attack_n);
-	for (size_t i = 0; i < r->info.attack_n; i++) {
+	size_t old = mode == KEY_APPEND ? r->info.attack_n : 0;
+
+	set_strings(rs, n, "attack", mode, &r->info.attack, &r->info.attack_n, &r->attack_cap);
+	for (size_t i = old; i < r->info.attack_n; i++) {
 		struct str s = r->info.attack[i];
 		size_t k = 1;
 
@@ -274,7 +277,7 @@ static void set_key(struct ruleset *rs, struct rule *r, int key, const struct yn
 		set_desc(rs, r, n, mode);
 		return;
 	case K_TAGS:
-		set_strings(rs, n, "tags", mode, &r->info.tags, &r->info.tags_n);
+		set_strings(rs, n, "tags", mode, &r->info.tags, &r->info.tags_n, &r->tags_cap);
 		return;
 	case K_EXCEPTIONS:
 		set_exceptions(rs, r, n, mode);

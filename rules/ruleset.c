@@ -11,7 +11,7 @@ struct nametab {
 	struct nameslot {
 		struct str name;
 		void *obj;
-		char space; /* 'l' list, 'm' macro, 'r' rule, 'b' one of these whose definition is broken */
+		char space; /* 'l' list, 'm' macro, 'r' rule, 'e' exception, 'b' one whose definition is broken */
 	} * v;
 };
 
@@ -53,12 +53,19 @@ int rs_grow(struct ruleset *rs, void *pv, size_t *cap, size_t n, size_t elem)
 	return 0;
 }
 
-void *rs_extend(struct ruleset *rs, const void *v, size_t n, size_t add, size_t elem)
+void *rs_extend(struct ruleset *rs, const void *v, size_t *cap, size_t n, size_t add, size_t elem)
 {
-	char *p = rs_alloc(rs, (n + add) * elem);
+	size_t want = n ? 2 * (n + add) : add;
+	void *p = (void *)v;
 
-	if (p && n)
+	if (n + add <= *cap)
+		return p;
+	p = rs_alloc(rs, want * elem);
+	if (!p)
+		return NULL;
+	if (n)
 		memcpy(p, v, n * elem);
+	*cap = want;
 	return p;
 }
 
@@ -71,7 +78,7 @@ static struct nameslot *name_slot(const struct nametab *t, char space, struct st
 	return &t->v[i];
 }
 
-static void *name_get(const struct ruleset *rs, char space, struct str name)
+void *ruleset_name_get(const struct ruleset *rs, char space, struct str name)
 {
 	return rs->names && rs->names->cap ? name_slot(rs->names, space, name)->obj : NULL;
 }
@@ -105,22 +112,22 @@ int ruleset_name_add(struct ruleset *rs, char space, struct str name, void *obj)
 
 struct list *ruleset_list(const struct ruleset *rs, struct str name)
 {
-	return name_get(rs, 'l', name);
+	return ruleset_name_get(rs, 'l', name);
 }
 
 struct macro *ruleset_macro(const struct ruleset *rs, struct str name)
 {
-	return name_get(rs, 'm', name);
+	return ruleset_name_get(rs, 'm', name);
 }
 
 struct rule *ruleset_rule(const struct ruleset *rs, struct str name)
 {
-	return name_get(rs, 'r', name);
+	return ruleset_name_get(rs, 'r', name);
 }
 
 bool ruleset_is_broken(const struct ruleset *rs, struct str name)
 {
-	return rs->lost || name_get(rs, 'b', name);
+	return rs->lost || ruleset_name_get(rs, 'b', name);
 }
 
 int ruleset_new(struct ruleset **ret, rule_diag_fn fn, void *arg)

@@ -95,7 +95,9 @@ static int finish(struct maker *m, const struct text *like, struct text *ret)
 		buf_done(&m->b);
 		return -EINVAL;
 	}
-	*ret = (struct text){ rs_dup(m->rs, s), m->piece, m->n, like->made };
+	*ret = (struct text){
+		.s = rs_dup(m->rs, s), .piece = m->piece, .n = m->n, .made = like->made
+	};
 	buf_done(&m->b);
 	return ret->s.p ? 0 : -ENOMEM;
 }
@@ -108,13 +110,27 @@ static void maker_init(struct maker *m, struct ruleset *rs)
 
 int text_append(struct ruleset *rs, struct text *a, const struct text *b)
 {
-	struct maker m;
+	size_t n = a->s.n + 1 + b->s.n;
+	char *s;
 
-	maker_init(&m, rs);
-	copy_run(&m, a, 0, a->s.n);
-	buf_addc(&m.b, ' ');
-	copy_run(&m, b, 0, b->s.n);
-	return finish(&m, a, a);
+	if (n > RULE_COND_MAX) {
+		rule_error(rs, text_pos(a, 0), "condition longer than %zu bytes", RULE_COND_MAX);
+		return -EINVAL;
+	}
+	s = rs_extend(rs, a->s.p, &a->s_cap, a->s.n, n + 1 - a->s.n, 1);
+	if (!s)
+		return -ENOMEM;
+	s[a->s.n] = ' ';
+	memcpy(s + a->s.n + 1, b->s.p, b->s.n);
+	s[n] = 0;
+	for (size_t i = 0; i < b->n; i++) {
+		if (rs_grow(rs, &a->piece, &a->piece_cap, a->n, sizeof(*a->piece)) < 0)
+			return -ENOMEM;
+		a->piece[a->n] = b->piece[i];
+		a->piece[a->n++].off += (uint32_t)a->s.n + 1;
+	}
+	a->s = (struct str){ s, n };
+	return 0;
 }
 
 static bool is_blank(char c)

@@ -204,6 +204,18 @@ static const struct large large[] = {
 	  "- list: l\n  items: [item{i}]\n  append: true\n",
 	  HEAD "  condition: kind = exec and proc.comm in (l)\n", 50000,
 	  "exec; proc.comm=item49999", NULL },
+	{ "a macro of many parts", "- macro: m\n  condition: kind = exec and proc.pid = 1\n",
+	  "- macro: m\n  condition: or proc.pid = {i}\n  override: {condition: append}\n",
+	  HEAD "  condition: m\n", 10000, "exec; proc.pid=9999", NULL },
+	{ "a condition of many parts", HEAD "  condition: kind = exec and proc.pid = 1\n",
+	  "- rule: r\n  condition: or proc.pid = {i}\n  override: {condition: append}\n", "", 10000,
+	  "exec; proc.pid=9999", NULL },
+	{ "many exceptions", HEAD "  condition: kind = exec\n",
+	  "- rule: r\n  exceptions: [{name: e{i}, fields: proc.comm, values: [x]}]\n"
+	  "  override: {exceptions: append}\n",
+	  "", 10000, "exec; proc.comm=y", NULL },
+	{ "more keys than an item may have", HEAD "  condition: kind = exec\n", "  x{i}: y\n", "",
+	  252, NULL, "1:3: rule 'r' has 257 keys, at most 256 are allowed" },
 	{ "a larger list", "- list: l\n  items:\n", "  - i\n", "", 200001, NULL,
 	  "3:3: 'items' has 200001 items, at most 200000 are allowed" },
 	{ "more YAML than there may be", "- list: l\n  items: [", "[],", "]\n", 1000001, NULL,
@@ -250,9 +262,9 @@ static void sizes_have_an_end(void **state)
 static void warnings_drown_nothing(void **state)
 {
 	struct err err = { 0 };
-	struct str good = many(RULE("r", "kind = exec and proc.comm = a"), "  x{i}: y\n",
+	struct str good = many(RULE("r", "kind = exec and proc.comm = a"), "- zz{i}: y\n",
 			       2 * RULE_DIAGS_MAX, "");
-	struct str broken = many(RULE("r", "kind = exec and proc.coom = a"), "  x{i}: y\n",
+	struct str broken = many(RULE("r", "kind = exec and proc.coom = a"), "- zz{i}: y\n",
 				 2 * RULE_DIAGS_MAX, "");
 	struct ruleset *rs = try_text(good, &err);
 

@@ -2,6 +2,8 @@
 /* The loader: what Falco's files may hold, and where an error stands. */
 #include "rules_test.h"
 
+#include "rules/internal.h"
+
 #define HEAD "- rule: r\n  desc: d\n  output: o\n  priority: INFO\n"
 
 /* Text that must not load, and what is said: "line:col: beginning of the message" or a part of it. */
@@ -504,6 +506,59 @@ static void sizes_have_limits(void **state)
 	free(text);
 }
 
+/* Bytes that the loader took for n parts of one thing: a copy of the whole for each part would be n times as many. */
+static size_t load_parts(const char *head, const char *part, int n)
+{
+	auto_buf struct buf b = { 0 };
+	struct ruleset *rs = NULL;
+	size_t total;
+
+	buf_init(&b, 16 << 20);
+	buf_addz(&b, head);
+	for (int i = 0; i < n; i++)
+		for (const char *p = part; *p; p++)
+			*p == '@' ? buf_printf(&b, "%d", 1000 + i) : buf_addc(&b, *p);
+	assert_false(b.failed);
+	assert_int_equal(ruleset_new(&rs, NULL, NULL), 0);
+	assert_int_equal(ruleset_add_text(rs, "f", (struct str){ b.p, b.n }, NULL), 0);
+	assert_int_equal(ruleset_compile(rs, NULL), 0);
+	assert_int_equal(ruleset_count(rs), 1);
+	total = rs->arena.total;
+	ruleset_free(rs);
+	return total;
+}
+
+static void what_is_put_together_of_many_parts_is_linear(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "- macro: m\n  condition: kind = exec\n" HEAD "  condition: m\n",
+		  "- macro: m\n  condition: or proc.comm = c@\n  override: {condition: append}\n" },
+		{ HEAD "  condition: kind = exec\n",
+		  "- rule: r\n  condition: or proc.comm = c@\n  append: true\n" },
+		{ HEAD "  condition: kind = exec\n  tags: [a]\n  attack: [T1000]\n",
+		  "- rule: r\n  output: o\n  desc: d\n  tags: [t@]\n  attack: [T@]\n"
+		  "  override: {output: append, desc: append, tags: append, attack: append}\n" },
+		{ HEAD "  condition: kind = exec\n  exceptions: [{name: e, fields: proc.comm}]\n",
+		  "- rule: r\n  exceptions: [{name: e, values: [v@]}]\n  override: {exceptions: append}\n" },
+		{ HEAD "  condition: kind = exec\n",
+		  "- rule: r\n  exceptions: [{name: e@, fields: [proc.comm], values: [[v]]}]\n"
+		  "  override: {exceptions: append}\n" },
+		{ "- list: l\n  items: [a]\n" HEAD
+		  "  condition: kind = exec and proc.comm in (l)\n",
+		  "- list: l\n  items: [i@]\n  override: {items: append}\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		size_t few = load_parts(cases[i][0], cases[i][1], 1000);
+		size_t many = load_parts(cases[i][0], cases[i][1], 10000);
+
+		if (many > 20 * few)
+			fail_msg("case %zu: %zu bytes for 1,000 parts, %zu for 10,000", i, few,
+				 many);
+	}
+}
+
 /* Each macro names the one before twice: 2^n checks. */
 static void macro_bombs_are_refused(void **state)
 {
@@ -614,6 +669,7 @@ int main(void)
 		cmocka_unit_test(warnings_do_not_stop),
 		cmocka_unit_test(absent_fields_degrade),
 		cmocka_unit_test(sizes_have_limits),
+		cmocka_unit_test(what_is_put_together_of_many_parts_is_linear),
 		cmocka_unit_test(macro_bombs_are_refused),
 		cmocka_unit_test(deep_parentheses_work),
 		cmocka_unit_test(hash_covers_sources_in_order),
