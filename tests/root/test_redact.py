@@ -238,6 +238,83 @@ class Redact(TestCase):
             f.seek(0)
             f.write(data)
 
+    def keys(self):
+        key = self.path("escrow.key")
+        self.assertCode(self.warder("redact", "keygen", "-o", key), 0)
+        return key
+
+    def test_escrow(self):
+        """A secret that is nowhere but in the escrow, and comes out of it by its key, and by no other."""
+        key, other = self.keys(), self.path("other.key")
+        self.assertEqual(stat.S_IMODE(os.stat(key).st_mode), 0o600)
+        self.assertCode(self.warder("redact", "keygen", "-o", key), 125)
+        self.assertCode(self.warder("keys", "init"), 0)
+        self.assertCode(self.warder("redact", "keygen", "-o", other), 0)
+        s = self.run_planted("--redact-escrow", key + ".pub")
+        found = self.channels(s)
+        found["messages"] = b"\n".join(l for l in s.err.splitlines() if l.startswith(b"warder"))
+        for where, data in found.items():
+            for form in forms(TOKEN) | forms(VALUE):
+                self.assertFalse(form in data.lower(), "%s has %r" % (where, form))
+            if where not in ("events segments", "state"):
+                self.assertNotIn(b"WARDESC1", data, where)
+        self.assertIn(b"WARDESC1", found["events segments"])
+        # the bundle is whole, and says how much is kept
+        self.assertIn(s.verify().code, (0, 3))
+        self.assertIn(VERIFY.verify(s.dir)["state"], (VERIFY.OK, VERIFY.GAPS))
+        with open(os.path.join(s.dir, "manifest.json")) as f:
+            told = json.load(f)["summary"]["redaction"]["escrow"]
+        with open(key + ".pub") as f:
+            self.assertEqual(told["key"], f.read().split()[1])
+        self.assertEqual(told["not_kept"], 0)
+        # by the key, and by no other
+        shown = self.warder("redact", "reveal", "--key", key, s.dir)
+        self.assertCode(shown, 0)
+        rows = [json.loads(line) for line in shown.out.splitlines()]
+        self.assertEqual(len(rows), told["kept"])
+        self.assertLessEqual({TOKEN, VALUE}, {r["original"] for r in rows})
+        self.assertOneLine(self.warder("redact", "reveal", "--key", other, s.dir), "another key")
+        self.assertOneLine(self.warder("redact", "reveal", "--key", key + ".pub", s.dir), "no secret key")
+        # every mark of every record has its original
+        marks = set(re.findall(r"\[redacted:([^:\]]+):([0-9a-f]{12})\]", json.dumps(s.events)))
+        self.assertLessEqual(marks, {(r["rule"], r["tag"]) for r in rows})
+        named = next(e for e in s.kinds("exec") if "[redacted:github-token:" in json.dumps(e))
+        of_one = self.warder("redact", "reveal", "--key", key, "--record", str(named["seq"]), s.dir)
+        self.assertIn(TOKEN, {json.loads(line)["original"] for line in of_one.out.splitlines()})
+        self.assertEqual(self.warder("redact", "reveal", "--key", key, "--record", str(s.events[-1]["seq"]), s.dir).out, b"")
+
+    def test_escrow_is_bound(self):
+        """Both verifiers find a sealed original that was changed, or taken out with its frame."""
+        key = self.keys()
+        self.assertCode(self.warder("keys", "init"), 0)
+        s = self.session("echo", TOKEN, options=["--redact-escrow", key + ".pub"])
+        path = s.segments()[-1]
+        with open(path, "rb") as f:
+            good = f.read()
+        at = good.index(b"WARDESC1")
+        head = at - VERIFY.FRAME_LEN
+        length = int.from_bytes(good[head + 24:head + 28], "little")
+        changed = bytearray(good)
+        changed[at + 100] ^= 1
+        changed[head + 28:head + 32] = VERIFY.crc32c(bytes(changed[at:at + length])).to_bytes(4, "little")
+        changed[head + 124:head + 128] = VERIFY.crc32c(bytes(changed[head:head + 124])).to_bytes(4, "little")
+        for bad in (bytes(changed), good[:head] + good[at + length:]):
+            with open(path, "wb") as f:
+                f.write(bad)
+            self.assertEqual(VERIFY.verify(s.dir)["state"], VERIFY.ALTERED)
+            self.assertCode(self.warder("verify", s.dir), 1)
+            self.assertOneLine(self.warder("redact", "reveal", "--key", key, s.dir), "altered")
+
+    def test_escrow_words(self):
+        key = self.keys()
+        self.assertOneLine(self.warder("run", "--redact-escrow", key, "--", "true"), "no public key", "redact-escrow")
+        self.assertOneLine(self.warder("run", "--redact-escrow", self.path("nothing"), "--", "true"), "nothing")
+        self.assertOneLine(self.warder("run", "--redact", "off", "--redact-escrow", key + ".pub", "--", "true"), "contradict")
+        s = self.session("echo", TOKEN)
+        self.assertOneLine(self.warder("redact", "reveal", "--key", key, s.dir), "no originals")
+        for words in (["reveal", s.dir], ["reveal", "--key", key], ["keygen"], ["keygen", "x"], ["what"], []):
+            self.assertCode(self.warder("redact", *words), 125)
+
     def test_command(self):
         done = self.warder("redact", "test", input=("a " + TOKEN + " b\n").encode())
         self.assertCode(done, 1)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`run --tty` at a real pty: what a person at a terminal expects of it, and what a payload must not get from it."""
 
+import base64
 import hashlib
 import json
 import os
 import re
 import signal
 import termios
+import time
 import unittest
+import zlib
 
 from terminal import Terminal
 from warder import *
@@ -283,7 +286,8 @@ os.write(os.open("/dev/pts/0", os.O_RDWR), b"again\n")
 
     def test_others_stay_behind(self):
         """A child with another session has the terminal open: it ends with the sandbox, and so does the run."""
-        t = self.start("sh", "-c", "setsid sh -c 'echo child; sleep 1000' & sleep 0.3; echo parent")
+        t = self.start("sh", "-c", "setsid sh -c 'echo child; >/tmp/told; sleep 1000' & "
+                       "until test -e /tmp/told; do sleep 0.05; done; echo parent")
         self.finish(t, 0)
         self.assertIn(b"child\r\n", t.out)
         self.assertIn(b"parent\r\n", t.out)
@@ -309,6 +313,39 @@ class Input(Tty):
                     self.assertNotIn(b"s3cret", f.read())
         for form in ("cast3", "text", "json"):
             self.assertNotIn(b"s3cret", self.warder("export", "--format", form, s.dir).out)
+        self.assertIntact(s)
+
+    def test_secrets_are_taken_out(self):
+        """Typed key by key, with a slip that is rubbed out: in no record, and no export of one."""
+        token = "gh" + "p_" + "aB3dE5gH7jK9mN1pQ4sT6vW8yZ0cF2hJ4lM6"
+        t = self.start("sh", "-c", "echo ready; read a; read b; echo done", options=["--record", "input"])
+        t.expect(b"ready")
+        for text in (token, token[:7] + "?\x7f" + token[7:]):
+            for c in text:
+                t.type(c)
+                time.sleep(0.02)
+            t.type("\r")
+        t.expect(b"done")
+        s = self.finish(t, 0)
+        head, rows = self.cast(s)
+        for kind in "io":
+            text = "".join(r[2] for r in rows if r[1] == kind)
+            self.assertEqual(text.count("[redacted:github-token:"), 2, kind)
+            self.assertNotIn(token[-12:], text)
+        page = self.path("page.html")
+        self.assertCode(self.warder("report", s.dir, "-o", page), 0)
+        with open(page, "rb") as f:
+            data = f.read().split(b'id="data">', 1)[1].split(b"</script>", 1)[0]
+        found = [zlib.decompress(base64.b64decode(b"".join(data.split())), -15)]
+        for form in ("cast", "cast3", "text", "json"):
+            found.append(self.warder("export", "--format", form, s.dir).out)
+        for name in os.listdir(s.dir):
+            if os.path.isfile(os.path.join(s.dir, name)):
+                with open(os.path.join(s.dir, name), "rb") as f:
+                    found.append(f.read())
+        for data in found:
+            self.assertNotIn(token[-12:].encode(), data)
+        self.assertEqual(sum(e.get("redactions", 0) for e in s.kinds("terminal")), 4)
         self.assertIntact(s)
 
     def test_not_recorded_unless_told(self):

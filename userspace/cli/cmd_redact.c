@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rules of secrets, tried without a sandbox. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,16 +9,24 @@
 #include "userspace/base/fd.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
+#include "userspace/cli/redact_escrow.h"
 #include "userspace/cli/run_redact.h"
 #include "userspace/cli/util.h"
 
 #define TEXT_MAX (16u << 20)
 
 struct args {
+	const char *key, *output;
+	uint64_t record;
 	bool help;
 };
 
 static const struct option_def OPTIONS[] = {
+	{ "key", 'k', OPT_STR, offsetof(struct args, key), "FILE", "reveal: the secret key" },
+	{ "record", 0, OPT_U64, offsetof(struct args, record), "N",
+	  "reveal: only originals of marks in this record" },
+	{ "output", 'o', OPT_STR, offsetof(struct args, output), "FILE",
+	  "keygen: the secret key, and FILE.pub for `warder run --redact-escrow`" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -25,7 +34,9 @@ static const struct option_def OPTIONS[] = {
 static const char PURPOSE[] =
 	"check: are these files rules of secrets that could be used? Errors are file:line:col: message.\n"
 	"test: copies stdin to stdout as it would be recorded with the built-in rules and these files; exit\n"
-	"code 0 when nothing was taken out, 1 when something was. Tags are by a key made for this one time.";
+	"code 0 when nothing was taken out, 1 when something was. Tags are by a key made for this one time.\n"
+	"keygen: a pair of keys for an escrow; the secret one belongs elsewhere than on the recording host.\n"
+	"reveal: the originals that a session keeps sealed, one JSON object a line: rule, tag, original.";
 
 static int check(const struct redactor *r)
 {
@@ -57,28 +68,60 @@ static int test(const struct redactor *r, struct err *err)
 	return cli_finish_output(n ? 1 : 0);
 }
 
-int cmd_redact(int argc, char **argv)
+static int check_or_test(bool is_test, char **files, int n, struct err *err)
 {
 	AUTO(redactor) struct redactor *r = NULL;
-	struct option_list files = { 0 };
+	struct option_list list = { 0 };
+
+	for (int i = 0; i < n; i++)
+		list.v[list.n++] = files[i];
+	if (redactor_of_files(&r, &list, err) < 0)
+		return cli_fail(err);
+	return is_test ? test(r, err) : check(r);
+}
+
+static int done(int r, struct err *err)
+{
+	return r < 0 ? cli_fail(err) : cli_finish_output(0);
+}
+
+/* What is wrong with the words of this command line; NULL: nothing. */
+static const char *wrong_words(const char *action, int n, const struct args *a)
+{
+	if (!strcmp(action, "check") || !strcmp(action, "test"))
+		return n > OPTION_LIST_MAX ? "so many files?" : NULL;
+	if (!strcmp(action, "keygen"))
+		return n || !a->output ? "keygen: -o FILE is where the secret key goes" : NULL;
+	if (!strcmp(action, "reveal"))
+		return n != 1 || !a->key ? "reveal: --key FILE and one session" : NULL;
+	return "one of: check, test, keygen, reveal";
+}
+
+int cmd_redact(int argc, char **argv)
+{
 	struct args a = { 0 };
 	struct err err = { 0 };
+	const char *wrong;
 	int n = 0;
 
 	if (options_parse_mixed(OPTIONS, &a, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("redact", &err);
 	if (a.help) {
-		cli_usage("redact check|test [FILE...]", PURPOSE, OPTIONS);
+		cli_usage("redact check|test|keygen|reveal [OPTIONS] [FILE...|SESSION]", PURPOSE,
+			  OPTIONS);
 		return 0;
 	}
-	if (n < 1 || (strcmp(argv[1], "check") && strcmp(argv[1], "test")) ||
-	    n - 1 > OPTION_LIST_MAX) {
-		err_set(&err, EINVAL, "check or test, and files of rules");
+	wrong = wrong_words(n ? argv[1] : "", n - 1, &a);
+	if (wrong) {
+		err_set(&err, EINVAL, "%s", wrong);
 		return cli_bad_usage("redact", &err);
 	}
-	for (int i = 2; i <= n; i++)
-		files.v[files.n++] = argv[i];
-	if (redactor_of_files(&r, &files, &err) < 0)
-		return cli_fail(&err);
-	return !strcmp(argv[1], "check") ? check(r) : test(r, &err);
+	switch (argv[1][0]) {
+	case 'k':
+		return done(redact_keygen(a.output, &err), &err);
+	case 'r':
+		return done(redact_reveal(argv[2], a.key, a.record, &err), &err);
+	default:
+		return check_or_test(argv[1][0] == 't', argv + 2, n - 1, &err);
+	}
 }

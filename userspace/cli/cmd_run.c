@@ -130,6 +130,9 @@ static const struct option_def OPTIONS[] = {
 	{ "redact-value-file", 0, OPT_STRLIST, AT(redact.value_files), "FILE",
 	  "such secrets, one a line; the file must be root's alone; repeatable. Values of --env whose "
 	  "names say secret are known without it" },
+	{ "redact-escrow", 0, OPT_STR, AT(redact.escrow), "FILE",
+	  "keep what is taken out in the record as well, sealed for this public key (warder redact "
+	  "keygen), whose secret one is elsewhere" },
 	{ "name", 0, OPT_STR, AT(name), "NAME", "name of the sandbox" },
 	{ "tenant", 0, OPT_STR, AT(tenant), "NAME", "whose session it is, a word in every event" },
 	{ "session-dir", 0, OPT_STR, AT(session_dir), "DIR",

@@ -43,6 +43,7 @@ static const struct {
 	{ "redact.rules", "redact" },
 	{ "redact.values", "redact-value" },
 	{ "redact.value_files", "redact-value-file" },
+	{ "redact.escrow", "redact-escrow" },
 	{ "evidence.sign", "sign" },
 	{ "evidence.when_full", "when-full" },
 	{ "evidence.witness", "witness" },

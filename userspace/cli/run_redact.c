@@ -10,6 +10,7 @@
 
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/cli/redact_escrow.h"
 #include "userspace/cli/run_secret.h"
 #include "userspace/pipeline/run.h"
 
@@ -173,7 +174,7 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 	for (size_t i = 0; i < a->rules.n; i++)
 		if (!strcmp(a->rules.v[i], "off"))
 			return a->rules.n == 1 && !a->values.n && !a->value_files.n &&
-					       !spec->secrets_n
+					       !spec->secrets_n && !a->escrow
 				       ? 0
 				       : err_set(err, EINVAL,
 						 "option '--redact': 'off' and something to redact "
@@ -194,6 +195,14 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 		e = add_value(r, "value", str_from(a->values.v[i]), err);
 	for (size_t i = 0; e == 0 && i < a->value_files.n; i++)
 		e = add_file(r, a->value_files.v[i], err);
+	if (e == 0 && a->escrow) {
+		uint8_t public_key[ESCROW_KEY_LEN];
+
+		e = redact_escrow_key_file(public_key, a->escrow, err);
+		if (e < 0)
+			return err_wrap(err, e, "option '--redact-escrow'");
+		redactor_set_escrow_key(r, public_key);
+	}
 	if (e == 0)
 		e = redactor_finish(r, err);
 	if (e < 0)

@@ -11,6 +11,7 @@ struct redact_args {
 	struct option_list rules;  /* files, after the built-in ones; "off" alone: none at all */
 	struct option_list values; /* known secrets, of a policy */
 	struct option_list value_files; /* one a line */
+	const char *escrow;		/* file of a public key; NULL: originals are not kept */
 };
 
 /* *ret: NULL when it is off. As root: the host's key is made when there is none yet; `own_state`: records go

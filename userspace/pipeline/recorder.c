@@ -15,8 +15,8 @@
 
 #define COMMIT_AT  (1 << 20) /* bytes that wait, or: */
 #define COMMIT_NS  (200 * NSEC_PER_MSEC)
-#define IDLE_NS	  (250 * NSEC_PER_MSEC) /* of silence: what waits for its line to end is told */
-#define OTHERS_MAX (1 << 20) /* keys and sizes; a person gets nowhere near */
+#define IDLE_NS	   (250 * NSEC_PER_MSEC) /* of silence: what waits for its line to end is told */
+#define OTHERS_MAX (1 << 20)		 /* keys and sizes; a person gets nowhere near */
 
 struct stream {
 	uint64_t head;	  /* bytes kept of the first half */
@@ -153,41 +153,67 @@ static void take_data(struct recorder *r, struct terminal_record rec, struct str
 }
 
 /* Of what is typed the first part, up to the limit: a paste can be long, too. */
-static bool take_input(struct recorder *r, const struct terminal_record *rec)
+static void take_input(struct recorder *r, struct terminal_record rec, struct str data)
 {
-	if (rec->data.n > r->opt.limit - r->input) {
-		r->s[rec->stream].dropped += rec->data.n;
-		return false;
+	while (data.n) {
+		rec.data = (struct str){ data.p, MIN(data.n, (size_t)TERMINAL_DATA_MAX) };
+		if (rec.data.n > r->opt.limit - r->input || r->others >= OTHERS_MAX) {
+			r->s[rec.stream].dropped += data.n;
+			return;
+		}
+		r->input += rec.data.n;
+		r->others++;
+		keep(r, &rec);
+		data.p += rec.data.n;
+		data.n -= rec.data.n;
 	}
-	r->input += rec->data.n;
-	return true;
+}
+
+/* One that has bytes, with those that are left of them. */
+static void take_bytes(struct recorder *r, const struct terminal_record *rec, struct str data)
+{
+	if (rec->type == TERMINAL_INPUT)
+		take_input(r, *rec, data);
+	else
+		take_data(r, *rec, data);
 }
 
 static void take_record(struct recorder *r, struct terminal_record *rec)
 {
 	const struct output_filter *f = r->opt.filter;
 	struct stream *s = &r->s[rec->stream];
+	bool typed = rec->type == TERMINAL_INPUT;
 
 	/* What is typed and what is shown come from two threads. */
 	rec->mono = s->last = MAX(rec->mono, s->last);
-	if (rec->type == TERMINAL_INPUT && !take_input(r, rec))
-		return;
-	if (rec->type != TERMINAL_OUTPUT && r->others++ >= OTHERS_MAX)
-		return;
-	if (rec->type != TERMINAL_OUTPUT) {
-		keep(r, rec);
+	if (rec->type != TERMINAL_OUTPUT && !typed) {
+		if (r->others++ < OTHERS_MAX)
+			keep(r, rec);
 		return;
 	}
 	if (!f) {
-		take_data(r, *rec, rec->data);
+		take_bytes(r, rec, rec->data);
 		return;
 	}
 	buf_reset(&r->filtered);
-	if (f->feed(f->arg, rec->stream, rec->data, &r->filtered) < 0)
+	if (f->feed(f->arg, typed ? RECORDER_TYPED : (int)rec->stream, rec->data, &r->filtered) < 0)
 		r->lost += rec->data.n;
 	else
-		take_data(r, *rec, (struct str){ r->filtered.p, r->filtered.n });
+		take_bytes(r, rec, (struct str){ r->filtered.p, r->filtered.n });
 	r->idle_at = clock_ns(CLOCK_MONOTONIC) + IDLE_NS;
+}
+
+/* What a filter tells of a channel besides what was fed. */
+static struct terminal_record late_record(const struct recorder *r, int channel)
+{
+	bool typed = channel == RECORDER_TYPED;
+	enum terminal_stream stream = typed ? TERMINAL_TTY : (enum terminal_stream)channel;
+
+	return (struct terminal_record){
+		.type = typed ? TERMINAL_INPUT : TERMINAL_OUTPUT,
+		.stream = stream,
+		.mono = r->s[stream].last,
+	};
 }
 
 static void look_idle(struct recorder *r)
@@ -195,16 +221,27 @@ static void look_idle(struct recorder *r)
 	const struct output_filter *f = r->opt.filter;
 
 	r->idle_at = 0;
+	/* What is typed waits for the end of its line: what was typed may still be rubbed out. */
 	for (int i = 0; f && i < TERMINAL_STREAMS; i++) {
-		const struct terminal_record rec = {
-			.type = TERMINAL_OUTPUT,
-			.stream = (enum terminal_stream)i,
-			.mono = r->s[i].last,
-		};
+		const struct terminal_record rec = late_record(r, i);
 
 		buf_reset(&r->filtered);
-		if (f->idle(f->arg, rec.stream, &r->filtered) == 0)
-			take_data(r, rec, (struct str){ r->filtered.p, r->filtered.n });
+		if (f->idle(f->arg, i, &r->filtered) == 0)
+			take_bytes(r, &rec, (struct str){ r->filtered.p, r->filtered.n });
+	}
+}
+
+/* Everything is there: what was held back goes as well. */
+static void flush_filter(struct recorder *r)
+{
+	const struct output_filter *f = r->opt.filter;
+
+	for (int i = RECORDER_CHANNELS; f && i-- > 0;) {
+		const struct terminal_record rec = late_record(r, i);
+
+		buf_reset(&r->filtered);
+		if (f->flush(f->arg, i, &r->filtered) == 0)
+			take_bytes(r, &rec, (struct str){ r->filtered.p, r->filtered.n });
 	}
 }
 
@@ -283,10 +320,6 @@ static void end_streams(struct recorder *r)
 		};
 		uint32_t n;
 
-		buf_reset(&r->filtered);
-		if (r->opt.filter &&
-		    r->opt.filter->flush(r->opt.filter->arg, rec.stream, &r->filtered) == 0)
-			take_data(r, rec, (struct str){ r->filtered.p, r->filtered.n });
 		if (s->dropped) {
 			rec.type = TERMINAL_CUT;
 			rec.reason = TERMINAL_FOR_LIMIT;
@@ -320,6 +353,7 @@ static void *run(void *arg)
 		    (is_due(r->deadline) || (r->log && terminal_log_behind(r->log) >= COMMIT_AT)))
 			commit(r);
 	}
+	flush_filter(r);
 	end_streams(r);
 	commit(r);
 	return NULL;

@@ -11,14 +11,18 @@
 #define RECORDER_LIMIT_MAX     (1ull << 30)
 
 /* Where secrets are taken out: bytes pass here before they are hashed or written. */
+#define RECORDER_CHANNELS (TERMINAL_STREAMS + 1)
+#define RECORDER_TYPED \
+	TERMINAL_STREAMS /* the channel of what is typed; others are streams of output */
+
 struct output_filter {
 	/* Appends to `out` what may be kept of `in` so far; may hold bytes back for later. 0 or -errno:
 	 * then nothing of `in` is kept. */
-	int (*feed)(void *arg, enum terminal_stream stream, struct str in, struct buf *out);
+	int (*feed)(void *arg, int channel, struct str in, struct buf *out);
 	/* It was silent for a while: what of it can do without what follows. */
-	int (*idle)(void *arg, enum terminal_stream stream, struct buf *out);
+	int (*idle)(void *arg, int channel, struct buf *out);
 	/* What is still held back: the stream has ended. */
-	int (*flush)(void *arg, enum terminal_stream stream, struct buf *out);
+	int (*flush)(void *arg, int channel, struct buf *out);
 	/* How many secrets were taken out so far. */
 	uint64_t (*places)(void *arg);
 	void *arg;

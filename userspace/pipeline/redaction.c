@@ -3,17 +3,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sodium.h>
 #include <stdlib.h>
 
 #include "userspace/base/arena.h"
 #include "userspace/base/log.h"
+#include "userspace/redact/escrow.h"
 #include "userspace/redact/stream.h"
 
 struct redaction {
 	const struct redactor *redactor;
 	struct redact *events;
-	struct redact_stream *stream[TERMINAL_STREAMS];
+	struct redact_stream *stream[RECORDER_CHANNELS];
 	struct output_filter filter;
+	struct redact_escrow *escrow; /* NULL: originals are not kept */
 };
 
 static struct {
@@ -21,25 +24,25 @@ static struct {
 	struct redact *x;
 } messages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int feed(void *arg, enum terminal_stream stream, struct str in, struct buf *out)
+static int feed(void *arg, int channel, struct str in, struct buf *out)
 {
 	struct redaction *r = arg;
 
-	return redact_stream_feed(r->stream[stream], in, out);
+	return redact_stream_feed(r->stream[channel], in, out);
 }
 
-static int idle(void *arg, enum terminal_stream stream, struct buf *out)
+static int idle(void *arg, int channel, struct buf *out)
 {
 	struct redaction *r = arg;
 
-	return redact_stream_idle(r->stream[stream], out);
+	return redact_stream_idle(r->stream[channel], out);
 }
 
-static int flush(void *arg, enum terminal_stream stream, struct buf *out)
+static int flush(void *arg, int channel, struct buf *out)
 {
 	struct redaction *r = arg;
 
-	return redact_stream_end(r->stream[stream], out);
+	return redact_stream_end(r->stream[channel], out);
 }
 
 static uint64_t places(void *arg)
@@ -48,11 +51,23 @@ static uint64_t places(void *arg)
 	struct redact_counts c;
 	uint64_t n = 0;
 
-	for (int i = 0; i < TERMINAL_STREAMS; i++) {
+	for (int i = 0; i < RECORDER_CHANNELS; i++) {
 		redact_counts(redact_stream_redact(r->stream[i]), &c);
 		n += c.places;
 	}
 	return n;
+}
+
+static int set_escrow(struct redaction *r, const uint8_t *key)
+{
+	int e = redact_escrow_new(&r->escrow, key);
+
+	if (e < 0)
+		return e;
+	redact_set_escrow(r->events, r->escrow);
+	for (int i = 0; i < RECORDER_CHANNELS; i++)
+		redact_set_escrow(redact_stream_redact(r->stream[i]), r->escrow);
+	return 0;
 }
 
 int redaction_new(struct redaction **ret, const struct redactor *redactor)
@@ -65,8 +80,10 @@ int redaction_new(struct redaction **ret, const struct redactor *redactor)
 	r->redactor = redactor;
 	r->filter = (struct output_filter){ feed, idle, flush, places, r };
 	e = redact_new(&r->events, redactor);
-	for (int i = 0; e == 0 && i < TERMINAL_STREAMS; i++)
+	for (int i = 0; e == 0 && i < RECORDER_CHANNELS; i++)
 		e = redact_stream_new(&r->stream[i], redactor);
+	if (e == 0 && redactor_escrow_key(redactor))
+		e = set_escrow(r, redactor_escrow_key(redactor));
 	if (e < 0)
 		return e;
 	*ret = take_ptr(r);
@@ -78,8 +95,9 @@ void redaction_free(struct redaction *r)
 	if (!r)
 		return;
 	redact_free(r->events);
-	for (int i = 0; i < TERMINAL_STREAMS; i++)
+	for (int i = 0; i < RECORDER_CHANNELS; i++)
 		redact_stream_free(r->stream[i]);
+	redact_escrow_free(r->escrow);
 	free(r);
 }
 
@@ -93,21 +111,41 @@ const struct output_filter *redaction_output(struct redaction *r)
 	return r ? &r->filter : NULL;
 }
 
+int redaction_next_original(struct redaction *r, struct buf *out)
+{
+	return r && r->escrow ? redact_escrow_next(r->escrow, out) : 0;
+}
+
 static void member(struct json *j, const char *key, uint64_t v)
 {
 	json_key(j, key);
 	json_u64(j, v);
 }
 
+static void escrow_json(struct redact_escrow *e, struct json *j)
+{
+	struct redact_escrow_counts c;
+	char hex[2 * ESCROW_KEY_LEN + 1];
+
+	redact_escrow_counts(e, &c);
+	json_key(j, "escrow");
+	json_object_begin(j);
+	json_key(j, "key");
+	json_strz(j, sodium_bin2hex(hex, sizeof(hex), c.public_key, ESCROW_KEY_LEN));
+	member(j, "kept", c.kept);
+	member(j, "not_kept", c.not_kept);
+	json_object_end(j);
+}
+
 void redaction_json(const struct redaction *r, struct json *j)
 {
-	struct redact_counts c[TERMINAL_STREAMS + 1];
+	struct redact_counts c[RECORDER_CHANNELS + 1];
 	uint64_t all = 0, limited = 0, values = 0;
 
 	json_object_begin(j);
 	json_key(j, "on");
 	json_bool(j, r != NULL);
-	for (int i = 0; r && i <= TERMINAL_STREAMS; i++) {
+	for (int i = 0; r && i <= RECORDER_CHANNELS; i++) {
 		redact_counts(i ? redact_stream_redact(r->stream[i - 1]) : r->events, &c[i]);
 		all += c[i].places;
 		limited += c[i].limited;
@@ -125,12 +163,14 @@ void redaction_json(const struct redaction *r, struct json *j)
 		for (size_t k = 0; k < redactor_rules(r->redactor); k++) {
 			uint64_t n = 0;
 
-			for (int i = 0; i <= TERMINAL_STREAMS; i++)
+			for (int i = 0; i <= RECORDER_CHANNELS; i++)
 				n += c[i].by_rule[k];
 			if (n)
 				member(j, redactor_rule_name(r->redactor, k), n);
 		}
 		json_object_end(j);
+		if (r->escrow)
+			escrow_json(r->escrow, j);
 	}
 	json_object_end(j);
 }

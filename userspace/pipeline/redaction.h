@@ -19,6 +19,8 @@ DEFINE_AUTO(redaction, redaction_free)
 struct redact *redaction_redact(struct redaction *r);
 /* For the recorder, whose thread alone uses it. */
 const struct output_filter *redaction_output(struct redaction *r);
+/* Sealed originals that wait, as the payload of one frame, in place of what `out` holds. 1; 0: none wait; -errno. */
+int redaction_next_original(struct redaction *r, struct buf *out);
 /* An object: which rules, how many places, by rule. NULL: it was off. Once the recorder has ended. */
 void redaction_json(const struct redaction *r, struct json *j);
 

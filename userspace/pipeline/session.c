@@ -123,6 +123,19 @@ struct event *session_redact(struct session *s, struct event *ev)
 	return made;
 }
 
+/* What is sealed goes before the record that it was taken out of. One that the journal does not take is lost: it
+ * must not hold up events. */
+static void put_originals(struct session *s, struct buf *scratch)
+{
+	int r;
+
+	while (redaction_next_original(s->redaction, scratch) > 0) {
+		r = journal_put_aside(s->journal, (struct str){ scratch->p, scratch->n });
+		if (r < 0)
+			s->stats.journal_error = -r;
+	}
+}
+
 static int write_event(struct session *s, struct event *ev, struct buf *json)
 {
 	uint64_t seq = s->journal ? journal_next_seq(s->journal) : s->seq + 1;
@@ -135,6 +148,8 @@ static int write_event(struct session *s, struct event *ev, struct buf *json)
 	}
 	event_set_u64(ev, F_SEQ, seq);
 	event_set_str(ev, F_ID, event_id(s, ev->arena, seq));
+	if (s->journal && event_has(ev, F_REDACTIONS))
+		put_originals(s, json);
 	buf_reset(json);
 	r = event_to_json(ev, json);
 	if (r < 0)

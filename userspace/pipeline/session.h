@@ -31,7 +31,7 @@ struct session {
 	struct journal *journal;
 	struct redaction *redaction; /* borrowed; NULL = none */
 	uint64_t redacted;	     /* places that the next event tells of besides its own */
-	uint64_t seq; /* last one given */
+	uint64_t seq;		     /* last one given */
 	struct session_stats stats;
 	struct statement statement;
 	struct clock_state clock;

@@ -58,6 +58,11 @@ void redact_counts(const struct redact *x, struct redact_counts *ret)
 	ret->by_rule = x->by_rule;
 }
 
+void redact_set_escrow(struct redact *x, struct redact_escrow *escrow)
+{
+	x->escrow = escrow;
+}
+
 /* ---- matches ---- */
 
 static struct str part(struct str s, size_t from, size_t to)
@@ -193,8 +198,8 @@ static void merge(struct redact *x)
 		struct span *s = &x->span[i], *last = n ? &x->span[n - 1] : NULL;
 		bool better;
 
-		s->secret_from = s->from;
-		s->secret_to = s->to;
+		s->secret_from = s->all_from = s->from;
+		s->secret_to = s->all_to = s->to;
 		if (!last || s->from >= last->to) {
 			x->span[n++] = *s;
 			continue;
@@ -209,7 +214,7 @@ static void merge(struct redact *x)
 			last->secret_from = s->secret_from;
 			last->secret_to = s->secret_to;
 		}
-		last->to = MAX(last->to, s->to);
+		last->to = last->all_to = MAX(last->to, s->to);
 	}
 	x->n = n;
 }
@@ -233,7 +238,9 @@ void find_secrets(struct redact *x, struct str s, enum words words)
 
 /* ---- marks ---- */
 
-static void mark(struct redact *x, const char *rule, struct str secret, struct buf *out)
+/* The tag is about `secret`; `original` is all that the mark stands in place of. */
+static void mark(struct redact *x, const char *rule, struct str secret, struct str original,
+		 struct buf *out)
 {
 	uint8_t full[crypto_auth_hmacsha256_BYTES];
 	char hex[2 * REDACT_TAG_LEN + 1];
@@ -245,25 +252,29 @@ static void mark(struct redact *x, const char *rule, struct str secret, struct b
 	sodium_bin2hex(hex, sizeof(hex), full, REDACT_TAG_LEN);
 	buf_printf(out, REDACT_MARK "%s:%s]", rule, hex);
 	x->counts.places++;
+	if (x->escrow)
+		redact_escrow_take(x->escrow, rule, full, original);
 }
 
 void add_mark(struct redact *x, struct str s, const struct span *p, struct buf *out)
 {
+	struct str original = part(s, p->all_from, p->all_to);
+
 	if (p->value) {
 		const struct value *v = &x->r->values[p->value - 1];
 
 		x->counts.values++;
-		mark(x, v->name, v->text, out);
+		mark(x, v->name, v->text, original, out);
 		return;
 	}
 	x->by_rule[p->rule]++;
-	mark(x, x->r->rules[p->rule].name, part(s, p->secret_from, p->secret_to), out);
+	mark(x, x->r->rules[p->rule].name, part(s, p->secret_from, p->secret_to), original, out);
 }
 
 void add_whole_mark(struct redact *x, struct str s, struct buf *out)
 {
 	x->counts.limited++;
-	mark(x, REDACT_LIMIT_RULE, s, out);
+	mark(x, REDACT_LIMIT_RULE, s, s, out);
 }
 
 int redact_text(struct redact *x, struct str in, struct buf *out)

@@ -7,6 +7,7 @@
 #include <pcre2.h>
 
 #include "userspace/base/arena.h"
+#include "userspace/redact/escrow.h"
 #include "userspace/redact/redact.h"
 
 #define LITERAL_MIN	  4
@@ -75,6 +76,8 @@ struct redactor {
 	size_t values_n;
 	struct prefilter pre;
 	uint8_t key[REDACT_KEY_LEN];
+	uint8_t escrow_key[REDACT_KEY_LEN];
+	bool has_escrow;
 	uint8_t digest[32];
 	char hash[65];
 	bool finished;
@@ -83,8 +86,10 @@ struct redactor {
 struct span {
 	uint32_t from, to;
 	uint32_t secret_from, secret_to; /* what the tag is about; of a value: nothing */
+	uint32_t all_from, all_to;	 /* from and to, before a stream's colours are put back */
 	uint16_t rule;
 	uint16_t value; /* index + 1 */
+	bool edited;	/* of a stream: places are in the text after editing */
 };
 
 struct redact {
@@ -100,7 +105,8 @@ struct redact {
 	struct buf joined, made;
 	uint64_t *by_rule;
 	struct redact_counts counts;
-	struct redact_clean *clean; /* event.c */
+	struct redact_clean *clean;   /* event.c */
+	struct redact_escrow *escrow; /* borrowed; NULL: originals are not kept */
 };
 
 /* ---- prefilter.c ---- */

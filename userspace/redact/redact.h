@@ -31,6 +31,7 @@
 
 struct redactor;
 struct redact;
+struct redact_escrow;
 struct arena;
 struct event;
 
@@ -47,6 +48,10 @@ int redactor_add_builtin(struct redactor *r, struct err *err);
  * percent-encoded, in hex and in base64 however it lies in what was encoded, all without regard to case; of more
  * than one line also line by line. -ERANGE: shorter than REDACT_VALUE_MIN or longer than REDACT_VALUE_MAX. */
 int redactor_add_value(struct redactor *r, const char *name, struct str value);
+/* Originals are sealed for this key (escrow.h). */
+void redactor_set_escrow_key(struct redactor *r, const uint8_t key[REDACT_KEY_LEN]);
+/* NULL: they are not kept. */
+const uint8_t *redactor_escrow_key(const struct redactor *r);
 /* Ends the making; needed before the first use. */
 int redactor_finish(struct redactor *r, struct err *err);
 
@@ -72,6 +77,8 @@ struct redact_counts {
 	uint64_t values;	 /* of known values */
 };
 void redact_counts(const struct redact *x, struct redact_counts *ret);
+/* Originals go there (escrow.h); borrowed. */
+void redact_set_escrow(struct redact *x, struct redact_escrow *escrow);
 
 /* How many places: 0 leaves `out` alone, else the text with its marks is appended to it. -ENOMEM,
  * -EMSGSIZE (the buffer's maximum): nothing of `in` may be kept. */

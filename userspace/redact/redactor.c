@@ -95,6 +95,17 @@ int redactor_add_value(struct redactor *r, const char *name, struct str value)
 	return value_forms(r, copy, (uint16_t)r->values_n);
 }
 
+void redactor_set_escrow_key(struct redactor *r, const uint8_t key[REDACT_KEY_LEN])
+{
+	memcpy(r->escrow_key, key, REDACT_KEY_LEN);
+	r->has_escrow = true;
+}
+
+const uint8_t *redactor_escrow_key(const struct redactor *r)
+{
+	return r->has_escrow ? r->escrow_key : NULL;
+}
+
 int redactor_finish(struct redactor *r, struct err *err)
 {
 	for (size_t i = 0; i < r->rules_n; i++)

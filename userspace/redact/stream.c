@@ -9,12 +9,18 @@
 
 #define ESC 0x1b
 
+/* A text as it reads, and where its bytes were. */
+struct view {
+	struct buf plain;
+	struct buf place; /* uint32_t a byte of `plain`: where it was */
+};
+
 struct redact_stream {
 	struct redact *x;
 	struct buf held;
-	struct buf plain; /* without colours */
-	struct buf place; /* uint32_t a byte of `plain`: where it was, and one more */
-	size_t look_at;	  /* a secret grows: not before so much is held, or it may have ended */
+	struct view view, edited; /* without colours; and without what was rubbed out */
+	struct span first[SPANS_MAX];
+	size_t look_at; /* a secret grows: not before so much is held, or it may have ended */
 };
 
 int redact_stream_new(struct redact_stream **ret, const struct redactor *r)
@@ -37,8 +43,12 @@ void redact_stream_free(struct redact_stream *s)
 		return;
 	redact_free(s->x);
 	buf_done(&s->held);
-	buf_done(&s->plain);
-	buf_done(&s->place);
+	for (int i = 0; i < 2; i++) {
+		struct view *v = i ? &s->edited : &s->view;
+
+		buf_done(&v->plain);
+		buf_done(&v->place);
+	}
 	free(s);
 }
 
@@ -66,10 +76,53 @@ static size_t csi_length(struct str s)
 	return i < s.n && s.p[i] >= 0x40 && s.p[i] <= 0x7e ? i + 1 : 0;
 }
 
-static int strip(struct redact_stream *s, struct str in, struct str *ret)
+static bool is_editing(char c)
 {
-	buf_reset(&s->plain);
-	buf_reset(&s->place);
+	return c == '\b' || c == 0x7f || c == 0x15 || c == 0x17;
+}
+
+static bool has_editing(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (is_editing(s.p[i]))
+			return true;
+	return false;
+}
+
+static bool ends_line(const struct buf *b)
+{
+	return !b->n || b->p[b->n - 1] == '\n' || b->p[b->n - 1] == '\r';
+}
+
+static void rub_char(struct buf *b)
+{
+	if (ends_line(b))
+		return;
+	while (b->n > 1 && (b->p[b->n - 1] & 0xc0) == 0x80)
+		b->n--;
+	b->n--;
+}
+
+/* Backspace, DEL, ^U and ^W as a terminal's line editing has them: of what is typed, and how its echo shows it. */
+static void rub(struct view *v, char c)
+{
+	struct buf *b = &v->plain;
+
+	if (c == '\b' || c == 0x7f)
+		rub_char(b);
+	while (c == 0x15 && !ends_line(b))
+		b->n--;
+	while (c == 0x17 && !ends_line(b) && b->p[b->n - 1] == ' ')
+		b->n--;
+	while (c == 0x17 && !ends_line(b) && b->p[b->n - 1] != ' ')
+		b->n--;
+	v->place.n = b->n * sizeof(uint32_t);
+}
+
+static int strip(struct view *v, struct str in, bool edit, struct str *ret)
+{
+	buf_reset(&v->plain);
+	buf_reset(&v->place);
 	for (size_t i = 0; i < in.n;) {
 		size_t skip = csi_length((struct str){ in.p + i, in.n - i });
 		uint32_t at = (uint32_t)i;
@@ -78,44 +131,120 @@ static int strip(struct redact_stream *s, struct str in, struct str *ret)
 			i += skip;
 			continue;
 		}
-		buf_addc(&s->plain, in.p[i++]);
-		buf_add(&s->place, &at, sizeof(at));
+		if (edit && is_editing(in.p[i])) {
+			rub(v, in.p[i++]);
+			continue;
+		}
+		buf_addc(&v->plain, in.p[i++]);
+		buf_add(&v->place, &at, sizeof(at));
 	}
-	if (s->plain.failed || s->place.failed)
+	if (v->plain.failed || v->place.failed)
 		return -ENOMEM;
-	*ret = (struct str){ s->plain.p, s->plain.n };
+	*ret = (struct str){ v->plain.p, v->plain.n };
 	return 0;
 }
 
-static uint32_t place_of(const struct redact_stream *s, uint32_t i)
+static uint32_t place_of(const struct view *v, uint32_t i)
 {
 	uint32_t at;
 
-	memcpy(&at, s->place.p + i * sizeof(at), sizeof(at));
+	memcpy(&at, v->place.p + i * sizeof(at), sizeof(at));
 	return at;
 }
 
-/* Leaves x->span by places of `in`. The tag is about what it says without colours: *ret_text is what secret_from
- * and secret_to are places of. */
-static int find(struct redact_stream *s, struct str in, struct str *ret_text)
+static void to_places(struct redact *x, const struct view *v)
+{
+	for (size_t i = 0; i < x->n && !x->whole; i++) {
+		x->span[i].from = place_of(v, x->span[i].from);
+		x->span[i].to = place_of(v, x->span[i].to - 1) + 1;
+	}
+}
+
+/* What is looked through: as it came, without colours, and, where there was editing, as it reads after that. */
+struct texts {
+	struct str plain, edited;
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Adds to x->span those of `first` [n]; where two overlap, the one of the text as it came is left, over both. */
+static void unite(struct redact *x, const struct span *first, size_t n)
+{
+	size_t edited = x->n, kept = 0;
+	struct span more[SPANS_MAX];
+
+	memcpy(more, x->span, edited * sizeof(*more));
+	memcpy(x->span, first, n * sizeof(*first));
+	for (size_t i = 0; i < edited; i++) {
+		bool apart = true;
+
+		for (size_t k = 0; k < n; k++) {
+			struct span *s = &x->span[k];
+
+			if (more[i].from >= s->to || more[i].to <= s->from)
+				continue;
+			s->from = MIN(s->from, more[i].from);
+			s->to = MAX(s->to, more[i].to);
+			apart = false;
+		}
+		if (apart)
+			more[kept++] = more[i];
+	}
+	x->whole |= n + kept > SPANS_MAX;
+	for (size_t i = 0; i < kept && !x->whole; i++) {
+		x->span[n + i] = more[i];
+		x->span[n + i].edited = true;
+	}
+	x->n = x->whole ? n : n + kept;
+	qsort(x->span, x->n, sizeof(x->span[0]), by_place);
+	/* One that was made wider may reach the next. */
+	for (size_t i = 1; i < x->n; i++)
+		x->span[i].from = MAX(x->span[i].from, x->span[i - 1].to);
+}
+
+/* The same again, after editing. */
+static int find_edited(struct redact_stream *s, struct str in, struct texts *ret)
+{
+	struct redact *x = s->x;
+	size_t n = x->n;
+	int e;
+
+	if (x->whole || !has_editing(in))
+		return 0;
+	e = strip(&s->edited, in, true, &ret->edited);
+	if (e < 0)
+		return e;
+	memcpy(s->first, x->span, n * sizeof(*s->first));
+	find_secrets(x, ret->edited, WORDS_NONE);
+	to_places(x, &s->edited);
+	if (!x->whole)
+		unite(x, s->first, n);
+	return 0;
+}
+
+/* Leaves x->span by places of `in`. The tag is about what it says without colours: *ret is what secret_from and
+ * secret_to are places of. */
+static int find(struct redact_stream *s, struct str in, struct texts *ret)
 {
 	struct redact *x = s->x;
 	int e;
 
-	*ret_text = in;
+	*ret = (struct texts){ in, in };
 	if (!in.n || !memchr(in.p, ESC, in.n)) {
 		find_secrets(x, in, WORDS_NONE);
-		return 0;
+	} else {
+		e = strip(&s->view, in, false, &ret->plain);
+		if (e < 0)
+			return e;
+		find_secrets(x, ret->plain, WORDS_NONE);
+		to_places(x, &s->view);
 	}
-	e = strip(s, in, ret_text);
-	if (e < 0)
-		return e;
-	find_secrets(x, *ret_text, WORDS_NONE);
-	for (size_t i = 0; i < x->n && !x->whole; i++) {
-		x->span[i].from = place_of(s, x->span[i].from);
-		x->span[i].to = place_of(s, x->span[i].to - 1) + 1;
-	}
-	return 0;
+	return find_edited(s, in, ret);
 }
 
 /* Colours that begin or end inside of what is taken out must not be lost. */
@@ -132,19 +261,19 @@ static void keep_colours(struct str in, const struct span *p, struct buf *out)
 
 /* ---- what goes and what stays ---- */
 
-static int put(struct redact_stream *s, size_t cut, struct str text, struct buf *out)
+static int put(struct redact_stream *s, size_t cut, const struct texts *text, struct buf *out)
 {
 	const struct str in = { s->held.p, cut };
 	struct redact *x = s->x;
 	size_t at = 0;
 
 	if (x->whole) {
-		add_whole_mark(x, text, out);
+		add_whole_mark(x, text->plain, out);
 		at = cut;
 	}
 	for (size_t i = 0; i < x->n && !x->whole && x->span[i].to <= cut; i++) {
 		buf_add(out, in.p + at, x->span[i].from - at);
-		add_mark(x, text, &x->span[i], out);
+		add_mark(x, x->span[i].edited ? text->edited : text->plain, &x->span[i], out);
 		keep_colours(in, &x->span[i], out);
 		at = x->span[i].to;
 	}
@@ -177,14 +306,14 @@ static int drop_all(struct redact_stream *s)
 /* Everything up to `cut`, of which the first `look` bytes are looked through. */
 static int tell(struct redact_stream *s, size_t cut, size_t look, struct buf *out)
 {
-	struct str text;
+	struct texts text;
 	size_t moved;
 
 	if (find(s, (struct str){ s->held.p, look }, &text) < 0)
 		return drop_all(s);
 	moved = move_cut(s->x, cut, look);
 	s->look_at = moved < cut ? s->held.n + s->held.n / 4 : 0;
-	return put(s, moved, text, out) < 0 ? drop_all(s) : 0;
+	return put(s, moved, &text, out) < 0 ? drop_all(s) : 0;
 }
 
 static size_t last_line(const struct buf *b)
@@ -215,6 +344,12 @@ int redact_stream_feed(struct redact_stream *s, struct str in, struct buf *out)
 	return cut ? tell(s, cut, cut, out) : 0;
 }
 
+/* A word ends there: a blank that is none of "\b \b", with which a terminal rubs out. */
+static bool is_blank_at(struct str s, size_t i)
+{
+	return s.p[i] && strchr(" \t\n\r", s.p[i]) && (i == 0 || s.p[i - 1] != '\b');
+}
+
 int redact_stream_idle(struct redact_stream *s, struct buf *out)
 {
 	struct str held = { s->held.p, s->held.n };
@@ -226,7 +361,7 @@ int redact_stream_idle(struct redact_stream *s, struct buf *out)
 		cut = (size_t)(block - held.p);
 	if (!cut || prefilter_any(s->x->r, held))
 		return 0;
-	while (cut && !strchr(" \t\n\r", held.p[cut - 1]))
+	while (cut && !is_blank_at(held, cut - 1))
 		cut--;
 	held.n = cut;
 	cut -= prefilter_begun(s->x->r, held, false);
@@ -235,11 +370,11 @@ int redact_stream_idle(struct redact_stream *s, struct buf *out)
 
 int redact_stream_end(struct redact_stream *s, struct buf *out)
 {
-	struct str text;
+	struct texts text;
 
 	if (!s->held.n)
 		return 0;
 	if (find(s, (struct str){ s->held.p, s->held.n }, &text) < 0)
 		return drop_all(s);
-	return put(s, s->held.n, text, out) < 0 ? drop_all(s) : 0;
+	return put(s, s->held.n, &text, out) < 0 ? drop_all(s) : 0;
 }

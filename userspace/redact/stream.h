@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same for bytes that come in pieces: output, a terminal. What may be a part of a secret whose rest has not come
- * is held back: the last line, at most REDACT_HELD_MAX bytes. Colours inside of a secret do not hide it. */
+ * is held back: the last line, at most REDACT_HELD_MAX bytes. Colours inside of a secret do not hide it,
+ * nor does a slip of the keys that was rubbed out. */
 #ifndef WARDER_REDACT_STREAM_H
 #define WARDER_REDACT_STREAM_H
 

@@ -45,6 +45,7 @@ enum frame_type {
 	FRAME_DATA = 1,
 	FRAME_SEAL = 2,
 	FRAME_SKIP = 0x80, /* types from here on carry no records; who does not know them skips */
+	FRAME_ESCROW = FRAME_SKIP, /* FORMAT.md section 15 */
 };
 
 enum frame_codec { CODEC_STORED = 0, CODEC_ZSTD = 1 };

@@ -34,6 +34,7 @@ void journal_free(struct journal *j)
 	chain_free(j->chain);
 	buf_done(&j->raw);
 	buf_done(&j->out);
+	buf_done(&j->aside);
 	free(j->segments);
 	free(j->tty);
 	free(j);
@@ -79,6 +80,7 @@ static int new_of_kind(struct journal **ret, int dirfd, enum segment_kind kind,
 	buf_init(&j->raw, FRAME_RAW_LIMIT);
 	buf_init(&j->log, JOURNAL_LOG_MAX);
 	buf_init(&j->out, JOURNAL_BUFFER_MAX + 2 * FRAME_RAW_LIMIT);
+	buf_init(&j->aside, STORE_ASIDE_MAX);
 	j->segment_max = opt->segment_max ? opt->segment_max : STORE_SEGMENT_MAX;
 	j->no_sync = opt->no_sync;
 	j->next_seq = 1;
@@ -295,7 +297,7 @@ int journal_put_frame(struct journal *j, struct frame_header *h, const uint8_t *
 	memcpy(h->head, head, STORE_HASH_LEN);
 	frame_header_encode(p, h);
 	r = chain_hash(j->chain, link, p, FRAME_HEADER_LEN + (size_t)h->comp_len, NULL, 0);
-	if (r == 0 && j->signer)
+	if (r == 0 && j->signer && h->type < FRAME_SKIP)
 		r = journal_checkpoint(j,
 				       h->type == FRAME_SEAL ? CHECKPOINT_SEAL : CHECKPOINT_FRAME,
 				       s->bytes + FRAME_HEADER_LEN + h->comp_len,
@@ -316,6 +318,51 @@ int journal_put_frame(struct journal *j, struct frame_header *h, const uint8_t *
 	return 0;
 }
 
+/* Stored: what is sealed does not get smaller. */
+int journal_close_aside(struct journal *j)
+{
+	struct frame_header h = {
+		.type = FRAME_ESCROW,
+		.codec = CODEC_STORED,
+		.first_seq = j->next_seq - j->raw_n,
+		.raw_len = (uint32_t)j->aside.n,
+		.comp_len = (uint32_t)j->aside.n,
+	};
+	int r;
+
+	if (!j->aside.n)
+		return 0;
+	r = buf_reserve(&j->out, FRAME_HEADER_LEN + j->aside.n);
+	if (r < 0) {
+		j->out.failed = false;
+		return r == -EMSGSIZE ? -ENOBUFS : r;
+	}
+	r = journal_put_frame(j, &h, (const uint8_t *)j->aside.p, j->head, NULL);
+	if (r == 0)
+		buf_done(&j->aside);
+	return r;
+}
+
+int journal_put_aside(struct journal *j, struct str payload)
+{
+	int r;
+
+	if (j->state != JOURNAL_OPEN)
+		return -EROFS;
+	if (!payload.n || payload.n > STORE_ASIDE_MAX)
+		return -EMSGSIZE;
+	r = journal_close_aside(j);
+	if (r == 0)
+		r = buf_add(&j->aside, payload.p, payload.n);
+	if (r < 0) {
+		j->aside.failed = false;
+		return r;
+	}
+	if (!j->deadline)
+		j->deadline = clock_ns(CLOCK_MONOTONIC) + STORE_COMMIT_NS;
+	return 0;
+}
+
 int journal_close_frame(struct journal *j)
 {
 	struct frame_header h = {
@@ -333,8 +380,9 @@ int journal_close_frame(struct journal *j)
 	size_t got;
 	int r;
 
-	if (j->raw_n == 0)
-		return 0;
+	r = journal_close_aside(j);
+	if (r < 0 || j->raw_n == 0)
+		return r;
 	r = buf_reserve(&j->out, FRAME_HEADER_LEN + ZSTD_compressBound(j->raw.n));
 	if (r < 0) {
 		j->out.failed = false;
@@ -481,7 +529,7 @@ uint64_t journal_durable_seq(const struct journal *j)
 
 size_t journal_behind(const struct journal *j)
 {
-	return j->raw.n + j->out.n;
+	return j->raw.n + j->out.n + j->aside.n;
 }
 
 uint64_t journal_deadline(const struct journal *j)

@@ -35,6 +35,8 @@ struct journal {
 	struct buf raw; /* records of the frame being filled: u32 length, bytes */
 	uint32_t raw_n;
 	uint32_t redactions; /* of the records of closed frames */
+	struct buf
+		aside; /* payload of a frame without records, to stand before the next data frame */
 	uint64_t next_seq;
 
 	struct buf out; /* closed frames that are not durable */
@@ -77,6 +79,8 @@ int journal_push_segment(struct journal *j, const struct manifest_segment *s);
 int journal_write_open_manifest(struct journal *j);
 /* Turn `raw` into a frame in `out`. */
 int journal_close_frame(struct journal *j);
+/* Turn `aside` into one. */
+int journal_close_aside(struct journal *j);
 /* Put a frame behind `out`. Changes nothing on failure. `tree`: with the frame's records, or NULL. */
 int journal_put_frame(struct journal *j, struct frame_header *h, const uint8_t *payload,
 		      const uint8_t head[STORE_HASH_LEN], const struct merkle *tree);

@@ -23,7 +23,8 @@ struct journal_reader {
 	struct unpacker unpacker;
 	const uint8_t *raw; /* records left of the current frame, lengths checked one by one */
 	size_t raw_n;
-	uint32_t left; /* records the header promised */
+	uint32_t left;	  /* records the header promised */
+	struct str aside; /* of the last frame, when it has no records but something else */
 };
 
 DEFINE_AUTO(journal_reader, journal_reader_free)
@@ -194,12 +195,20 @@ again:
 	}
 	if (s < 0)
 		return bad(r, s, s == -EBADMSG ? why : strerror(-s), err);
-	if (frame.h.type == FRAME_DATA) {
-		s = frame_unpack(&r->unpacker, &frame, &r->raw);
+	r->aside = (struct str){ 0 };
+	if (frame.h.type == FRAME_DATA || frame.h.type == FRAME_ESCROW) {
+		const uint8_t *raw;
+
+		s = frame_unpack(&r->unpacker, &frame, &raw);
 		if (s < 0)
 			return bad(r, s, "the frame does not decompress to its size", err);
-		r->raw_n = frame.h.raw_len;
-		r->left = frame.h.n;
+		if (frame.h.type == FRAME_ESCROW) {
+			r->aside = (struct str){ (const char *)raw, frame.h.raw_len };
+		} else {
+			r->raw = raw;
+			r->raw_n = frame.h.raw_len;
+			r->left = frame.h.n;
+		}
 	} else if (frame.h.type == FRAME_SEAL) {
 		r->end = true;
 	}
@@ -224,6 +233,34 @@ static int take_record(struct journal_reader *r, struct str *ret, struct err *er
 	return 1;
 }
 
+/* READ_OK: one more frame was read; READ_END: nothing more is there yet. */
+static int go_on(struct journal_reader *r, struct err *err)
+{
+	int s = r->file.fd >= 0 ? next_frame(r, err) : READ_END;
+
+	return s == READ_END ? next_segment(r, err) : s;
+}
+
+int journal_reader_next_aside(struct journal_reader *r, struct str *ret, struct err *err)
+{
+	int s;
+
+	for (;;) {
+		r->next_seq += r->left;
+		r->left = 0;
+		r->aside = (struct str){ 0 };
+		if (r->end)
+			return 0;
+		s = go_on(r, err);
+		if (s <= 0)
+			return s;
+		if (r->aside.n) {
+			*ret = r->aside;
+			return 1;
+		}
+	}
+}
+
 int journal_reader_next(struct journal_reader *r, struct str *ret_rec, uint64_t *ret_seq,
 			struct err *err)
 {
@@ -245,9 +282,7 @@ int journal_reader_next(struct journal_reader *r, struct str *ret_rec, uint64_t 
 		}
 		if (r->end)
 			return 0;
-		s = r->file.fd >= 0 ? next_frame(r, err) : READ_END;
-		if (s == READ_END)
-			s = next_segment(r, err);
+		s = go_on(r, err);
 		if (s < 0)
 			return s;
 		if (s == 0) {
@@ -381,6 +416,11 @@ static int pass_older(struct journal_reader *r, uint64_t boot_ns, struct passed 
 				note_passed(passed, r, &frame);
 			r->off = frame_end(&frame);
 			r->next_seq += frame.h.n;
+			continue;
+		}
+		if (s == 0 && frame_end(&frame) <= size && frame.h.type >= FRAME_SKIP &&
+		    frame.h.first_seq == r->next_seq) {
+			r->off = frame_end(&frame);
 			continue;
 		}
 		if (s < 0 && s != -EBADMSG)

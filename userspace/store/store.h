@@ -60,6 +60,11 @@ uint64_t journal_durable_seq(const struct journal *j);
  * Not taken (no sequence number used) with -EINVAL (empty), -EMSGSIZE, -ENOBUFS, -ENOMEM, -EROFS
  * (sealed); with any other result the record is in. */
 int journal_append(struct journal *j, struct str rec);
+#define STORE_ASIDE_MAX (256 * 1024)
+/* Bytes that are no record and go into a frame of their own before the records that are not written yet: inside of
+ * the frame chain, and passed over by all who read records (FORMAT.md section 15). -EMSGSIZE, -EROFS, -ENOMEM,
+ * -ENOBUFS: not taken. */
+int journal_put_aside(struct journal *j, struct str payload);
 /* Close the frame, write it, fdatasync. Alerts and actions call it at once, others by timer. */
 int journal_commit(struct journal *j);
 /* Bytes buffered and not on disk. */
@@ -102,6 +107,9 @@ int journal_reader_seek_time(struct journal_reader *r, uint64_t boot_ns, struct 
 int journal_reader_seek_back(struct journal_reader *r, uint64_t boot_ns, size_t bytes,
 			     bool *ret_start, struct err *err);
 /* Sealed, and everything was read. */
+/* The payload of the next frame without records (journal_put_aside), records passed over; valid until the next
+ * call. As journal_reader_next. */
+int journal_reader_next_aside(struct journal_reader *r, struct str *ret, struct err *err);
 bool journal_reader_at_end(const struct journal_reader *r);
 
 /* ---- verify ---- */
@@ -126,9 +134,9 @@ struct verify_report {
 	uint64_t checkpoints;
 	char host_key[2 * STORE_HASH_LEN + 1]; /* who signed, hex */
 	uint32_t redactions; /* places from which a secret was taken out, as the records say */
-	uint64_t terminal_records;	       /* of its terminal or output */
-	uint64_t witnessed;		       /* the last record up to which a witness agrees */
-	char text[512];			       /* one sentence for a person: what and where */
+	uint64_t terminal_records; /* of its terminal or output */
+	uint64_t witnessed;	   /* the last record up to which a witness agrees */
+	char text[512];		   /* one sentence for a person: what and where */
 };
 
 /* A state of a record that somebody else has seen: the head of its chain behind record `seq`. */

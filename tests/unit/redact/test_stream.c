@@ -125,6 +125,43 @@ static void test_colours(void **state)
 	end(&p);
 }
 
+/* What was rubbed out while it was typed is not there to hide the rest; and what was not rubbed out in the end, but
+ * only gone over, is found as it stands. */
+static void test_editing(void **state)
+{
+	static const char *const texts[] = {
+		"x correct-horsw\x7f"
+		"e-battery y\r",		       /* typed */
+		"x correct-horsw\b \be-battery y\r\n", /* its echo */
+		"x wrong\x15"
+		"correct-horse-battery y\r",
+		"x donkey\x17"
+		"correct-horse-battery y\r",
+		"x correct-horse-battery\b\b y\r\n", /* the cursor goes back */
+		"x correct-\x1b[1mhorsw\x7f"
+		"e\x1b[m-battery y\r",
+		"x correct-horse-batteru\x7fy correct-hor\x7frse-battery y\r",
+	};
+
+	(void)state;
+	for (size_t t = 0; t < ARRAY_SIZE(texts); t++)
+		for (size_t step = 1; step < 40; step += 7) {
+			size_t n = strlen(texts[t]);
+			struct pieces p;
+
+			start(&p, "correct-horse-battery");
+			for (size_t at = 0; at < n; at += step) {
+				feed(&p, texts[t] + at, MIN(step, n - at));
+				assert_int_equal(redact_stream_idle(p.s, &p.out), 0);
+			}
+			assert_int_equal(redact_stream_end(p.s, &p.out), 0);
+			if (says(&p, "hors") || says(&p, "batter") || !says(&p, "[redacted:v:") ||
+			    !says(&p, " y\r"))
+				fail_msg("text %zu by %zu: '%.*s'", t, step, (int)p.out.n, p.out.p);
+			end(&p);
+		}
+}
+
 /* A prompt is not held for long; a word that may be a password's is. */
 static void test_idle(void **state)
 {
@@ -187,13 +224,10 @@ static void test_block_without_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_pieces),
-		cmocka_unit_test(test_byte_by_byte),
-		cmocka_unit_test(test_nothing_is_lost),
-		cmocka_unit_test(test_colours),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_long_line),
-		cmocka_unit_test(test_block_without_end),
+		cmocka_unit_test(test_two_pieces),	cmocka_unit_test(test_byte_by_byte),
+		cmocka_unit_test(test_nothing_is_lost), cmocka_unit_test(test_colours),
+		cmocka_unit_test(test_editing),		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_long_line),	cmocka_unit_test(test_block_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

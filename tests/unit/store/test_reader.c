@@ -49,6 +49,63 @@ static void test_seek(void **state)
 	bundle_free(&b);
 }
 
+#define ASIDE "sealed for somebody else"
+
+/* Frames without records: in the chain, found by who looks for them, and in nobody's way. */
+static void test_aside(void **state)
+{
+	struct bundle b = bundle_new();
+	struct journal_reader *r = NULL;
+	struct verify_report rep;
+	struct journal *j;
+	struct str got;
+	bool start;
+	char *text;
+	size_t n;
+
+	(void)state;
+	j = create(&b, 4000);
+	for (int i = 0; i < 40; i++) {
+		append_records(j, 20);
+		if (i % 3 == 0)
+			assert_int_equal(journal_put_aside(j, STR(ASIDE)), 0);
+		if (i % 6 == 0)
+			assert_int_equal(journal_put_aside(j, STR(ASIDE)), 0);
+		assert_int_equal(journal_commit(j), 0);
+	}
+	assert_int_equal(journal_put_aside(j, (struct str){ ASIDE, 0 }), -EMSGSIZE);
+	assert_int_equal(journal_put_aside(j, (struct str){ ASIDE, STORE_ASIDE_MAX + 1 }),
+			 -EMSGSIZE);
+	assert_int_equal(journal_put_aside(j, STR(ASIDE)), 0); /* nothing but the seal follows */
+	seal(j, 0);
+	assert_int_equal(journal_put_aside(j, STR(ASIDE)), -EROFS);
+	journal_free(j);
+	assert_int_equal(store_verify(b.fd, &rep, NULL, NULL, NULL), 0);
+	assert_int_equal(rep.state, VERIFY_OK);
+	assert_true(rep.segments > 2);
+	assert_int_equal(journal_reader_open(&r, b.fd, NULL), 0);
+	for (n = 0; journal_reader_next_aside(r, &got, NULL) == 1; n++)
+		assert_true(str_eqz(got, ASIDE));
+	assert_int_equal(n, 14 + 7 + 1);
+	for (uint64_t seq = 801; seq-- > 0;)
+		check_seek(r, seq, 800);
+	assert_int_equal(journal_reader_seek(r, 0, NULL), 0);
+	assert_int_equal(read_all(r, 1), 800);
+	assert_int_equal(journal_reader_seek_time(r, UINT64_MAX, NULL), 0);
+	assert_int_equal(journal_reader_next(r, &got, NULL, NULL), 0);
+	assert_int_equal(journal_reader_seek_back(r, UINT64_MAX, 1, &start, NULL), 0);
+	assert_int_equal(journal_reader_next(r, &got, NULL, NULL), 1);
+	journal_reader_free(r);
+	/* another one in its place is found */
+	text = slurp(b.fd, "events.0001.seg", &n);
+	*(char *)memmem(text, n, ASIDE, 6) ^= 1;
+	spit(b.fd, "events.0001.seg", text, n);
+	free(text);
+	assert_int_equal(store_verify(b.fd, &rep, NULL, NULL, NULL), 0);
+	assert_int_equal(rep.state, VERIFY_ALTERED);
+	bundle_free(&b);
+}
+
 static void test_seek_ahead_of_the_writer(void **state)
 {
 	struct bundle b = bundle_new();
@@ -173,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seek),
+		cmocka_unit_test(test_aside),
 		cmocka_unit_test(test_seek_ahead_of_the_writer),
 		cmocka_unit_test(test_reading_while_another_process_writes),
 		cmocka_unit_test(test_damage),

@@ -60,6 +60,8 @@ static void test_cut_at_every_byte(void **state)
 	(void)state;
 	for (int i = 0; i < 5; i++) {
 		append_records(j, 8);
+		if (i % 2)
+			assert_int_equal(journal_put_aside(j, STR("sealed for somebody else")), 0);
 		journal_commit(j);
 	}
 	journal_free(j);
@@ -201,6 +203,8 @@ static void writer_child(struct bundle *b, int pipe_fd, unsigned seed)
 			if (journal_append(
 				    j, record_text(journal_next_seq(j), room, sizeof(room))) < 0)
 				_exit(2);
+		if (i % 3 == 0 && journal_put_aside(j, STR("sealed for somebody else")) < 0)
+			_exit(2);
 		if (journal_commit(j) < 0)
 			_exit(3);
 		seq = journal_durable_seq(j);
