@@ -129,7 +129,7 @@ class Reload(TestCase):
         things = [(fifo, "no regular file"), (lambda p: os.mkdir(p), "no *.yaml is in it"),
                   (lambda p: os.symlink(os.path.basename(self.rules), p), "Too many levels of symbolic links"),
                   (lambda p: os.symlink("/dev/zero", p), "no regular file"), (huge, "File too large"), (half, "rules.yaml:"),
-                  (lambda p: (self.path("rules.new", RULE % "foreign"), os.chmod(p, 0o666)), "written by everybody"),
+                  (lambda p: (self.path("rules.new", RULE % "foreign"), os.chmod(p, 0o666)), "can be written by everybody (mode 0666): chmod o-w"),
                   (lambda p: self.path("rules.new", b"\x7fELF\0\1\2\3" * 100), "rules.yaml:1:1: "),
                   (lambda p: None, "No such file")]
         proc, finish = self.begin(RULE % "old", "sh", "-c", "touch up; while read x; do /opt/tiny; done", stdin=True)

@@ -72,14 +72,20 @@ int fd_read_rest(int fd, struct buf *b)
 int file_read_at(int dirfd, const char *path, size_t max, char **ret_text, size_t *ret_n)
 {
 	auto_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	auto_buf struct buf b = { 0 };
-	int r;
 
-	buf_init(&b, max + 1);
 	if (fd < 0)
 		return -errno;
 	fcntl(fd, F_SETFL,
 	      0); /* only the open must not wait, as it does for a FIFO that nobody writes to */
+	return fd_read_text(fd, max, ret_text, ret_n);
+}
+
+int fd_read_text(int fd, size_t max, char **ret_text, size_t *ret_n)
+{
+	auto_buf struct buf b = { 0 };
+	int r;
+
+	buf_init(&b, max + 1);
 	r = fd_read_rest(fd, &b);
 	if (r < 0)
 		return r;

@@ -16,6 +16,8 @@ ssize_t fd_read_full(int fd, void *p, size_t n);
 int fd_read_rest(int fd, struct buf *b);
 /* A whole file of at most `max` bytes; a NUL is put behind it, not counted. -EFBIG beyond. */
 int file_read_at(int dirfd, const char *path, size_t max, char **ret_text, size_t *ret_n);
+/* The rest of what is open, likewise. */
+int fd_read_text(int fd, size_t max, char **ret_text, size_t *ret_n);
 /* One value written to a kernel file (cgroup, sysctl). */
 int file_write_at(int dirfd, const char *path, const char *text);
 /* Write temporary, fsync, rename, fsync the directory. */

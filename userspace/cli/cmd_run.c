@@ -10,6 +10,7 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/base/term.h"
+#include "userspace/base/trust.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
@@ -564,10 +565,8 @@ static int load_baseline(struct baseline **ret, const char *path)
 
 	if (!path)
 		return 0;
-	r = file_read_at(AT_FDCWD, path, BASELINE_FILE_MAX, &text, &n);
-	if (r < 0)
-		err_set(&err, r, "baseline '%s': %m", path);
-	else
+	r = file_read_trusted(path, BASELINE_FILE_MAX, &text, &n, "baseline", &err);
+	if (r == 0)
 		r = baseline_read(ret, path, (struct str){ text, n }, &err);
 	if (r < 0)
 		cli_fail(&err);
@@ -580,6 +579,7 @@ static int load_rules(struct run_rules *ret, const struct run_args *a)
 	int r;
 
 	ret->files = (struct rule_files){ .builtin = !a->no_default_rules,
+					  .trusted = true,
 					  .path = a->rules.v,
 					  .n = a->rules.n };
 	buf_init(&ret->texts, RULE_TEXTS_MAX);

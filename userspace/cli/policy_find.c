@@ -10,6 +10,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/trust.h"
 #include "userspace/cli/policy.h"
 #include "userspace/cli/util.h"
 
@@ -90,13 +91,17 @@ static int locate(const char *word, char *ret, size_t size,
 int policy_open(struct flat_file *ret, const char *word, struct err *err)
 {
 	const struct shipped_policy *shipped;
+	auto_free char *text = NULL;
 	char path[PATH_MAX];
+	size_t n = 0;
 	int r = locate(word, path, sizeof(path), &shipped, err);
 
 	if (r < 0)
 		return r;
-	return shipped ? flat_parse(ret, word, shipped->text, shipped->n, err)
-		       : flat_load(ret, path, err);
+	if (shipped)
+		return flat_parse(ret, word, shipped->text, shipped->n, err);
+	r = file_read_trusted(path, FLAT_FILE_MAX, &text, &n, "file", err);
+	return r < 0 ? r : flat_parse(ret, path, text, n, err);
 }
 
 int policy_text(struct buf *ret, const char *word, struct err *err)

@@ -10,6 +10,7 @@
 
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/base/trust.h"
 #include "userspace/cli/redact_escrow.h"
 #include "userspace/cli/run_secret.h"
 #include "userspace/pipeline/run.h"
@@ -63,9 +64,10 @@ static int add_rules(struct redactor *r, const struct option_list *files, struct
 		auto_free char *text = NULL;
 		size_t n = 0;
 
-		e = file_read_at(AT_FDCWD, files->v[i], REDACT_FILE_MAX, &text, &n);
+		e = file_read_trusted(files->v[i], REDACT_FILE_MAX, &text, &n, "redaction rules",
+				      err);
 		if (e < 0)
-			return err_set(err, e, "redaction rules '%s': %m", files->v[i]);
+			return e;
 		e = redactor_add_rules(r, files->v[i], (struct str){ text, n }, err);
 	}
 	return e;

@@ -10,6 +10,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/trust.h"
 #include "userspace/redact/redact.h"
 
 #define TTL ",ttl="
@@ -47,11 +48,10 @@ int secret_check(const char *text, struct err *err)
 /* Who called us by sudo reads own files as before. */
 static bool is_ours(const struct stat *st)
 {
-	const char *sudo = getenv("SUDO_UID");
-	uint64_t uid;
+	struct trust t;
 
-	return st->st_uid == geteuid() || st->st_uid == getuid() ||
-	       (sudo && parse_u64(sudo, &uid) == 0 && uid == st->st_uid);
+	trust_init(&t);
+	return trust_uid(&t, st->st_uid);
 }
 
 /* Who else may read the file knows the secret, who else may write it chooses it. Up to `max` bytes. */

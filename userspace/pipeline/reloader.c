@@ -34,12 +34,10 @@ static bool is_below(const char *path, const char *dir)
 	return !strncmp(path, real, n) && (path[n] == '/' || !path[n] || !strcmp(real, "/"));
 }
 
-/* What runs inside must not write the rules it is judged by, and neither must everybody on this host. Asked each
- * time: links can be changed. */
+/* What runs inside must not write the rules it is judged by. Asked each time: links can be changed. */
 static int check_place(const struct sandbox_spec *spec, const char *path, struct err *err)
 {
 	char real[PATH_MAX];
-	struct stat st;
 	bool inside;
 
 	if (!realpath(path, real))
@@ -47,11 +45,6 @@ static int check_place(const struct sandbox_spec *spec, const char *path, struct
 	inside = is_below(real, spec->workspace);
 	for (size_t i = 0; i < spec->binds_n; i++)
 		inside |= spec->binds[i].writable && is_below(real, spec->binds[i].source);
-	if (stat(real, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & S_IWOTH)
-		return err_set(
-			err, EPERM,
-			"rule file '%s' can be written by everybody (mode %04o): it is not read again",
-			path, st.st_mode & 07777);
 	return inside ? err_set(err, EPERM,
 				"rule file '%s' lies where the sandbox can write: it is not read again",
 				path)

@@ -9,6 +9,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/trust.h"
 
 DEFINE_AUTO(ruleset, ruleset_free)
 
@@ -34,7 +35,7 @@ static int add_text(struct buf *out, struct str name, struct str text, struct er
 	return 0;
 }
 
-static int add_file(struct buf *out, const char *path, struct err *err)
+static int add_file(struct buf *out, const char *path, bool trusted, struct err *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	auto_buf struct buf text = { 0 };
@@ -49,6 +50,9 @@ static int add_file(struct buf *out, const char *path, struct err *err)
 	 * something else a moment later. */
 	if (!S_ISREG(st.st_mode) && strncmp(path, "/dev/", 5) != 0)
 		return err_set(err, EMEDIUMTYPE, "rule file '%s': no regular file", path);
+	r = trusted ? file_trusted(fd, path, err) : 0;
+	if (r < 0)
+		return err_wrap(err, r, "rule file");
 	fcntl(fd, F_SETFL, 0);
 	r = fd_read_rest(fd, &text);
 	if (r < 0)
@@ -69,7 +73,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int add_dir(struct buf *out, const char *path, struct err *err)
+static int add_dir(struct buf *out, const char *path, bool trusted, struct err *err)
 {
 	struct dirent **v = NULL;
 	int n = scandir(path, &v, is_rule_file, by_name), r = 0;
@@ -88,7 +92,7 @@ static int add_dir(struct buf *out, const char *path, struct err *err)
 				      sizeof(file))
 			r = err_set(err, ENAMETOOLONG, "rule directory '%s': path too long", path);
 		if (r == 0)
-			r = add_file(out, file, err);
+			r = add_file(out, file, trusted, err);
 		free(v[i]);
 	}
 	free(v);
@@ -111,8 +115,8 @@ int rule_texts_read(struct buf *out, const struct rule_files *files, struct err 
 		struct stat st;
 
 		r = stat(files->path[i], &st) == 0 && S_ISDIR(st.st_mode)
-			    ? add_dir(out, files->path[i], err)
-			    : add_file(out, files->path[i], err);
+			    ? add_dir(out, files->path[i], files->trusted, err)
+			    : add_file(out, files->path[i], files->trusted, err);
 	}
 	return r;
 }

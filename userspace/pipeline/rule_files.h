@@ -11,6 +11,7 @@
 
 struct rule_files {
 	bool builtin; /* the default packs come first */
+	bool trusted; /* only files that nobody but root and the caller can change (trust.h) */
 	const char *const
 		*path; /* files, or directories of *.yaml and *.yml (at least one), in this order */
 	size_t n;
