@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ours: enrich
+// ours: pipeline
 /* Text -> wire records, for golden tests and fuzz seeds.
  *   mkrec FILE          the records, one behind the other, on stdout
  *   mkrec --json FILE   the records decoded and enriched, one JSON event a line; then the counters
@@ -13,7 +13,8 @@
  *   len=N                            lie about the length;  cut=N hand over only N bytes
  *   stroff=N                         lie about the offset of the last string
  * `session id=1 session=".." name=".." tenant=".." host=".." memory=N offset=N resolver=".."` adds a
- * sandbox, `forget id=1` removes it; a `#` begins a comment. Header defaults: sandbox=1 pid=10 start=4
+ * sandbox, `forget id=1` removes it; `redact NAME="VALUE"..` has secrets taken out from there on, these values and
+ * by the rules that are built in; a `#` begins a comment. Header defaults: sandbox=1 pid=10 start=4
  * ppid=9 uid=1000 gid=1000 nspid=2 comm="sh", ts counts up by a microsecond a line. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,6 +25,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/enrich/enrich.h"
 #include "userspace/event/decode.h"
+#include "userspace/redact/redact.h"
 
 #define RECORD_MAX (256 * 1024)
 #define LINE_MAX_  (256 * 1024)
@@ -555,16 +557,40 @@ struct run {
 	struct arena arena;
 	struct buf line;
 	struct event ev;
+	struct redactor *redactor; /* from the line "redact" on */
+	struct redact *redact;
 };
+
+/* What would be recorded: the rules that are built in, and known values. The key is always the same. */
+static void set_redact(struct run *run, char *at)
+{
+	static const uint8_t key[REDACT_KEY_LEN] = "a key of the tests, 32 bytes";
+	struct err err = { 0 };
+	struct word w;
+
+	if (run->redact)
+		die("redact", "twice");
+	if (redactor_new(&run->redactor, key, &err) < 0 ||
+	    redactor_add_builtin(run->redactor, &err) < 0)
+		die("redact", err.text);
+	while (next_word(&at, &w))
+		if (redactor_add_value(run->redactor, w.name, (struct str){ w.value, w.n }) < 0)
+			die("redact", w.name);
+	if (redactor_finish(run->redactor, &err) < 0 || redact_new(&run->redact, run->redactor) < 0)
+		die("redact", "finish");
+}
 
 static void print_event(struct run *run)
 {
 	int got = enrich_apply(run->enrich, &run->ev);
+	struct event *shown = &run->ev;
 
 	if (got < 0 && got != -ENOENT)
 		die("enrich", strerror(-got));
+	if (run->redact && redact_event(run->redact, &run->ev, &shown) < 0)
+		die("redact", "event");
 	buf_reset(&run->line);
-	if (event_to_json(&run->ev, &run->line) < 0)
+	if (event_to_json(shown, &run->line) < 0)
 		die("to_json", "");
 	printf("%.*s\n", (int)run->line.n, run->line.p);
 }
@@ -635,6 +661,10 @@ static void do_line(struct run *run, char *line)
 		add_session(run, rest);
 		return;
 	}
+	if (!strcmp(name, "redact")) {
+		set_redact(run, rest);
+		return;
+	}
 	if (!strcmp(name, "forget")) {
 		if (next_word(&rest, &w))
 			enrich_session_remove(run->enrich, (uint32_t)number(&w));
@@ -697,6 +727,8 @@ int main(int argc, char **argv)
 	if (run.json)
 		print_counters(&run);
 	fclose(in);
+	redact_free(run.redact);
+	redactor_free(run.redactor);
 	decoder_free(run.decoder);
 	enrich_free(run.enrich);
 	arena_done(&run.arena);

@@ -333,6 +333,20 @@ class Redact(TestCase):
         bad = self.path("bad.yaml", "- rule: acme\n  keywords: [acme_]\n  regex: '('\n")
         self.assertOneLine(self.warder("run", "--redact", bad, "--", "true"), "bad.yaml:3:10", "regex")
 
+    def test_rules_of_gitleaks(self):
+        toml = self.path("acme.toml", "[[rules]]\nid = 'acme'\nregex = '\\b(acme_[a-z]{8})\\b'\nkeywords = ['acme_']\n"
+                         "[[rules]]\nid = 'named-file'\npath = 'x'\n")
+        made = self.path("acme.yaml")
+        done = self.warder("redact", "import", toml, "-o", made)
+        self.assertCode(done, 0)
+        self.assertIn(b"named-file: left out: it is about names of files", done.err)
+        self.assertIn(b"1 of 2 rules", done.err)
+        for rules in (toml, made):
+            s = self.session("echo", "acme_abcdefgh", options=["--redact", rules])
+            self.assertNotIn("acme_abcdefgh", json.dumps(s.events))
+            self.assertIn("[redacted:acme:", json.dumps(s.events))
+        self.assertOneLine(self.warder("redact", "import", self.path("bad.toml", "[[rules]\n")), "bad.toml:1", "']' is wanted")
+
     def test_rules_judge_what_happened(self):
         rules = self.path("own.yaml", "- rule: Knows it\n  desc: x\n  condition: kind = exec and proc.args contains %s\n"
                           "  output: it\n  priority: WARNING\n" % TOKEN)

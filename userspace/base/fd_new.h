@@ -16,6 +16,8 @@ struct fd_new {
  * not followed: the file takes its place. 0, or -errno with the path in err. */
 int fd_new_open(struct fd_new *ret, const char *path, mode_t mode, struct err *err);
 int fd_new_write(void *file, const void *p, size_t n);
+/* Who called us by sudo gets the file that he asked for; others keep what they have. */
+void fd_new_give_to_caller(const struct fd_new *f);
 /* All of it is there: the name appears. */
 int fd_new_commit(struct fd_new *f, struct err *err);
 /* Without a commit before: nothing was written. Does nothing twice. */

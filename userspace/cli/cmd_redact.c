@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rules of secrets, tried without a sandbox. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "userspace/cli/redact_escrow.h"
 #include "userspace/cli/run_redact.h"
 #include "userspace/cli/util.h"
+#include "userspace/redact/gitleaks.h"
 
 #define TEXT_MAX (16u << 20)
 
@@ -26,7 +28,8 @@ static const struct option_def OPTIONS[] = {
 	{ "record", 0, OPT_U64, offsetof(struct args, record), "N",
 	  "reveal: only originals of marks in this record" },
 	{ "output", 'o', OPT_STR, offsetof(struct args, output), "FILE",
-	  "keygen: the secret key, and FILE.pub for `warder run --redact-escrow`" },
+	  "import: the rules (default: standard output); keygen: the secret key, and FILE.pub for "
+	  "`warder run --redact-escrow`" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -35,6 +38,8 @@ static const char PURPOSE[] =
 	"check: are these files rules of secrets that could be used? Errors are file:line:col: message.\n"
 	"test: copies stdin to stdout as it would be recorded with the built-in rules and these files; exit\n"
 	"code 0 when nothing was taken out, 1 when something was. Tags are by a key made for this one time.\n"
+	"import: rules of gitleaks (TOML) as rules of ours, and what cannot be had, by name and reason; other\n"
+	"commands take a file that ends in .toml as it is.\n"
 	"keygen: a pair of keys for an escrow; the secret one belongs elsewhere than on the recording host.\n"
 	"reveal: the originals that a session keeps sealed, one JSON object a line: rule, tag, original.";
 
@@ -80,6 +85,38 @@ static int check_or_test(bool is_test, char **files, int n, struct err *err)
 	return is_test ? test(r, err) : check(r);
 }
 
+static void print_note(void *arg, const char *rule, const char *text, bool out)
+{
+	bool *first = arg;
+
+	if (*first)
+		fputs("what is not as it was in gitleaks:\n", stderr);
+	*first = false;
+	fprintf(stderr, "  %s%s%s%s\n", rule, *rule ? ": " : "", out ? "left out: " : "", text);
+}
+
+static int import(const char *path, const char *to, struct err *err)
+{
+	auto_buf struct buf yaml = { .max = REDACT_FILE_MAX };
+	struct gitleaks_result res;
+	auto_free char *text = NULL;
+	bool first = true;
+	size_t n = 0;
+	int r = file_read_at(AT_FDCWD, path, GITLEAKS_FILE_MAX, &text, &n);
+
+	if (r < 0)
+		return err_set(err, r, "'%s': %m", path);
+	r = gitleaks_import(path, (struct str){ text, n }, &yaml, print_note, &first, &res, err);
+	if (r < 0)
+		return r;
+	fprintf(stderr, "%zu of %zu rules\n", res.rules - res.left_out, res.rules);
+	if (!to) {
+		fwrite(yaml.p, 1, yaml.n, stdout);
+		return 0;
+	}
+	return cli_write_file(to, &yaml, 0644, err);
+}
+
 static int done(int r, struct err *err)
 {
 	return r < 0 ? cli_fail(err) : cli_finish_output(0);
@@ -94,7 +131,9 @@ static const char *wrong_words(const char *action, int n, const struct args *a)
 		return n || !a->output ? "keygen: -o FILE is where the secret key goes" : NULL;
 	if (!strcmp(action, "reveal"))
 		return n != 1 || !a->key ? "reveal: --key FILE and one session" : NULL;
-	return "one of: check, test, keygen, reveal";
+	if (!strcmp(action, "import"))
+		return n != 1 ? "import: one file of gitleaks" : NULL;
+	return "one of: check, test, import, keygen, reveal";
 }
 
 int cmd_redact(int argc, char **argv)
@@ -107,8 +146,8 @@ int cmd_redact(int argc, char **argv)
 	if (options_parse_mixed(OPTIONS, &a, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("redact", &err);
 	if (a.help) {
-		cli_usage("redact check|test|keygen|reveal [OPTIONS] [FILE...|SESSION]", PURPOSE,
-			  OPTIONS);
+		cli_usage("redact check|test|import|keygen|reveal [OPTIONS] [FILE...|SESSION]",
+			  PURPOSE, OPTIONS);
 		return 0;
 	}
 	wrong = wrong_words(n ? argv[1] : "", n - 1, &a);
@@ -117,6 +156,8 @@ int cmd_redact(int argc, char **argv)
 		return cli_bad_usage("redact", &err);
 	}
 	switch (argv[1][0]) {
+	case 'i':
+		return done(import(argv[2], a.output, &err), &err);
 	case 'k':
 		return done(redact_keygen(a.output, &err), &err);
 	case 'r':

@@ -32,7 +32,7 @@ struct report_args {
 
 static const struct option_def OPTIONS[] = {
 	{ "output", 'o', OPT_STR, offsetof(struct report_args, output), "FILE",
-	  "the page (default: stdout)" },
+	  "the page, for its owner alone: who called sudo, or root (default: stdout)" },
 	{ "key", 'k', OPT_STRLIST, offsetof(struct report_args, keys), "FILE",
 	  "a host's public key the record must be signed by; repeatable" },
 	{ "from", 0, OPT_DURATION, offsetof(struct report_args, from), "TIME",
@@ -164,6 +164,7 @@ static int write_report(int fd, const struct report_args *args, const struct ver
 	r = fd_new_open(&file, args->output, 0600, err);
 	if (r < 0)
 		return r;
+	fd_new_give_to_caller(&file);
 	r = make_page(fd, args, v, &file, &damage, err);
 	if (r == 0)
 		r = fd_new_commit(&file, err);

@@ -14,6 +14,7 @@
 #include "userspace/cli/redact_escrow.h"
 #include "userspace/cli/run_secret.h"
 #include "userspace/pipeline/run.h"
+#include "userspace/redact/gitleaks.h"
 
 #define KEY_FILE "redact.key"
 
@@ -56,6 +57,20 @@ static int host_key(uint8_t ret[REDACT_KEY_LEN], bool own_state, struct err *err
 	return 0;
 }
 
+static int add_gitleaks(struct redactor *r, const char *path, struct str toml, struct err *err)
+{
+	auto_buf struct buf yaml = { .max = REDACT_FILE_MAX };
+	struct gitleaks_result res;
+	int e = gitleaks_import(path, toml, &yaml, NULL, NULL, &res, err);
+
+	if (e == 0 && res.left_out)
+		log_warn(
+			"redaction: %zu of %zu rules of '%s' cannot be used: `warder redact import` "
+			"tells which, and why",
+			res.left_out, res.rules, path);
+	return e < 0 ? e : redactor_add_rules(r, path, (struct str){ yaml.p, yaml.n }, err);
+}
+
 static int add_rules(struct redactor *r, const struct option_list *files, struct err *err)
 {
 	int e = redactor_add_builtin(r, err);
@@ -68,7 +83,10 @@ static int add_rules(struct redactor *r, const struct option_list *files, struct
 				      err);
 		if (e < 0)
 			return e;
-		e = redactor_add_rules(r, files->v[i], (struct str){ text, n }, err);
+		if (str_ends(str_from(files->v[i]), STR(".toml")))
+			e = add_gitleaks(r, files->v[i], (struct str){ text, n }, err);
+		else
+			e = redactor_add_rules(r, files->v[i], (struct str){ text, n }, err);
 	}
 	return e;
 }

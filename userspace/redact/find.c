@@ -138,6 +138,15 @@ static size_t secret_end(struct str s, size_t match, size_t from, size_t to, enu
 	return to;
 }
 
+/* Which group of the match is the secret; `n` of them were set. */
+static uint32_t group_of(const struct redact_rule *rule, const PCRE2_SIZE *v, uint32_t n)
+{
+	for (uint32_t g = 1; rule->any_group && g < n; g++)
+		if (v[2 * g] != PCRE2_UNSET && v[2 * g + 1] > v[2 * g])
+			return g;
+	return rule->group;
+}
+
 static void run_rule(struct redact *x, size_t index, struct str s, enum words words)
 {
 	const struct redact_rule *rule = &x->r->rules[index];
@@ -146,6 +155,7 @@ static void run_rule(struct redact *x, size_t index, struct str s, enum words wo
 	while (at < s.n && !x->whole) {
 		PCRE2_SIZE *v;
 		size_t from, to;
+		uint32_t group;
 		int n;
 
 		n = pcre2_match(rule->code, (PCRE2_SPTR)s.p, s.n, at, PCRE2_NOTEMPTY, x->md, x->mc);
@@ -156,8 +166,9 @@ static void run_rule(struct redact *x, size_t index, struct str s, enum words wo
 			return;
 		}
 		v = pcre2_get_ovector_pointer(x->md);
-		from = (uint32_t)n > rule->group || n == 0 ? v[2 * rule->group] : PCRE2_UNSET;
-		to = from == PCRE2_UNSET ? from : v[2 * rule->group + 1];
+		group = group_of(rule, v, (uint32_t)n);
+		from = (uint32_t)n > group || n == 0 ? v[2 * group] : PCRE2_UNSET;
+		to = from == PCRE2_UNSET ? from : v[2 * group + 1];
 		at = MAX(v[1], at + 1);
 		if (from == PCRE2_UNSET || to <= from)
 			continue;

@@ -31,6 +31,7 @@ struct redact_rule {
 	pcre2_code * not [NOT_MAX]; /* looked for in the secret */
 	uint32_t not_n;
 	uint32_t group;
+	bool any_group; /* the first that took part in the match */
 	double entropy;	 /* bits a byte that the secret has at least; 0 = any */
 	bool whole_word; /* in a list the secret ends with its word */
 	bool digits;	 /* no keyword: long runs of digits */

@@ -238,6 +238,7 @@ static int check_rule(struct reader *f, const yaml_mark_t *at)
 			   "a rule without keywords: texts would have to be searched with it "
 			   "one by one. Name a text that stands in every match");
 	pcre2_pattern_info(rule->code, PCRE2_INFO_CAPTURECOUNT, &groups);
+	rule->any_group = rule->group == UINT32_MAX && groups > 1;
 	if (rule->group == UINT32_MAX)
 		rule->group = groups ? 1 : 0;
 	if (rule->group > groups || rule->group > 63)

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rules in the form of gitleaks: what is carried finds what it found there, what is not is named. */
+#include <stdlib.h>
+
+#include "tests/unit/redact/redact_test.h"
+#include "userspace/redact/gitleaks.h"
+
+static const char FILE_TEXT[] = "title = 'x'\n"
+				"[allowlist]\n"
+				"paths = ['''\\.png$''']\n"
+				"regexes = ['''^acme_test''', '(', '']\n"
+				"stopwords = ['example']\n"
+				"[[rules]]\n"
+				"id = 'acme'\n"
+				"description = \"it's \\\"acme\\\"\"\n"
+				"regex = '''\\b(acme_[a-z0-9]{8,20})(?:['\"\\n\\x60]|$)'''\n"
+				"keywords = ['ACME_',]\n"
+				"[[rules]]\n"
+				"id = 'two-ways'\n"
+				"regex = '''(?i)twoways(?:=([a-z]{6,}[0-9]+)|:([A-F]{6,}))'''\n"
+				"keywords = ['twoways']\n"
+				"[[rules.allowlists]]\n"
+				"stopwords = ['dummy', 'a.b']\n"
+				"[[rules.allowlists]]\n"
+				"regexTarget = 'line'\n"
+				"regexes = ['.*']\n"
+				"[[rules.allowlists]]\n"
+				"condition = 'AND'\n"
+				"paths = ['x']\n"
+				"regexes = ['.*']\n"
+				"[[rules]]\n"
+				"id = 'second-group'\n"
+				"regex = '''(secondgroup)-([a-z0-9]+)'''\n"
+				"secretGroup = 2\n"
+				"entropy = 2.5\n"
+				"keywords = ['secondgroup']\n"
+				"[[rules]]\n"
+				"id = 'short'\n"
+				"regex = 'ey[a-z]{9}'\n"
+				"keywords = ['ey']\n"
+				"[[rules]]\n"
+				"id = 'no-words'\n"
+				"regex = '[a-z]{9}'\n"
+				"[[rules]]\n"
+				"id = 'file'\n"
+				"path = 'x'\n"
+				"[[rules]]\n"
+				"id = 'in-files'\n"
+				"path = 'x'\n"
+				"regex = 'infiles'\n"
+				"keywords = ['infiles']\n"
+				"[[rules]]\n"
+				"id = 'broken'\n"
+				"regex = 'broken('\n"
+				"keywords = ['broken']\n"
+				"[[rules]]\n"
+				"id = 'a name with blanks'\n"
+				"regex = 'blanks[0-9]'\n"
+				"keywords = ['blanks']\n"
+				"[[rules]]\n"
+				"id = 'vertical'\n"
+				"regex = 'vertical\\v([0-9]+)'\n"
+				"keywords = ['vertical']\n";
+
+static void add_note(void *arg, const char *rule, const char *text, bool out)
+{
+	buf_printf(arg, "%s%s%s\n", rule, out ? "! " : ": ", text);
+}
+
+struct imported {
+	struct buf yaml, notes;
+	struct gitleaks_result res;
+};
+
+static void import(struct imported *i, const char *toml)
+{
+	struct err err = { 0 };
+
+	*i = (struct imported){ 0 };
+	if (gitleaks_import("f.toml", str_from(toml), &i->yaml, add_note, &i->notes, &i->res,
+			    &err) < 0)
+		fail_msg("%s", err_text(&err));
+	buf_addc(&i->yaml, 0);
+	buf_addc(&i->notes, 0);
+}
+
+static void done(struct imported *i)
+{
+	buf_done(&i->yaml);
+	buf_done(&i->notes);
+}
+
+static void test_what_is_found(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} rows[] = {
+		{ "x acme_abcdef12 y", "x acme_abcdef12 y" }, /* nothing of what may follow */
+		{ "x 'acme_abcdef12' y", "x '[acme]' y" },
+		{ "x acme_abcdef12", "x [acme]" },
+		{ "'acme_test1234'", "'acme_test1234'" }, /* exceptions of all */
+		{ "'acme_xexample1'", "'acme_xexample1'" },
+		{ "TWOWAYS=secretly9", "TWOWAYS=[two-ways]" },
+		{ "twoways:ABCDEFAB", "twoways:[two-ways]" },
+		{ "twoways=DUMMYsecret9", "twoways=DUMMYsecret9" },
+		{ "twoways=axbsecret9", "twoways=[two-ways]" }, /* a.b is no pattern */
+		{ "secondgroup-abcdefgh", "secondgroup-[second-group]" },
+		{ "secondgroup-aaaaaaab", "secondgroup-aaaaaaab" },
+		{ "vertical\v123", "vertical\v[vertical]" },
+	};
+	struct imported i;
+	struct fixture f;
+
+	(void)state;
+	import(&i, FILE_TEXT);
+	fixture_start(&f, NULL, NULL, i.yaml.p);
+	for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
+		assert_string_equal(shown(&f, rows[k].text), rows[k].shown);
+	fixture_end(&f);
+	done(&i);
+}
+
+static void test_what_is_told(void **state)
+{
+	static const char want[] =
+		": exceptions by file or commit: a record has none, not carried\n"
+		": an exception that is no pattern of PCRE2: not carried\n"
+		"two-ways: exceptions by the whole match or line (regexTarget): not carried\n"
+		"two-ways: exceptions that hold for some files or commits only: not carried\n"
+		"short! a keyword has 3 to 256 bytes\n"
+		"no-words! it has no keywords: every text would have to be searched with it\n"
+		"file! it is about names of files, not about what is in a text\n"
+		"in-files! it holds for some files only (path), and a record has none\n"
+		"broken! regex, byte 7: missing closing parenthesis\n"
+		"! a rule without an id, or with one that is not 1 to 48 of A-Z a-z 0-9 . + - _\n"
+		"vertical: \\v is any vertical space here, and a vertical tab alone there\n";
+	struct imported i;
+
+	(void)state;
+	import(&i, FILE_TEXT);
+	assert_string_equal(i.notes.p, want);
+	assert_int_equal(i.res.rules, 10);
+	assert_int_equal(i.res.left_out, 6);
+	done(&i);
+}
+
+/* A thousand words to be excepted are a few patterns. */
+static void test_many_words(void **state)
+{
+	auto_buf struct buf toml = { 0 };
+	struct imported i;
+	struct fixture f;
+
+	(void)state;
+	buf_addz(&toml, "[[rules]]\nid='many'\nregex='many_[a-z0-9]+'\nkeywords=['many_']\n"
+			"[rules.allowlist]\nstopwords = [\n");
+	for (int k = 0; k < 2000; k++)
+		buf_printf(&toml, "'word%dx',\n", k);
+	buf_addz(&toml, "]\n");
+	buf_addc(&toml, 0);
+	import(&i, toml.p);
+	assert_int_equal(i.res.left_out, 0);
+	fixture_start(&f, NULL, NULL, i.yaml.p);
+	assert_string_equal(shown(&f, "many_secretly"), "[many]");
+	assert_string_equal(shown(&f, "many_word0x"), "many_word0x");
+	assert_string_equal(shown(&f, "many_word1999x"), "many_word1999x");
+	fixture_end(&f);
+	done(&i);
+}
+
+static void test_no_rules(void **state)
+{
+	static const char *const files[] = { "", "a = 1", "- rule: x", "[[rules]" };
+	struct gitleaks_result res;
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(files); k++) {
+		auto_buf struct buf yaml = { 0 };
+		struct err err = { 0 };
+
+		assert_int_equal(
+			gitleaks_import("f", str_from(files[k]), &yaml, NULL, NULL, &res, &err),
+			-EINVAL);
+		assert_non_null(strstr(err.text, "f:"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_found),
+		cmocka_unit_test(test_what_is_told),
+		cmocka_unit_test(test_many_words),
+		cmocka_unit_test(test_no_rules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

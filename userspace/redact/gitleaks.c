@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The file is read twice: exceptions for all rules may stand behind the rules. Each rule is tried by itself before it is
+ * taken, so that one which cannot be compiled takes no other with it. */
+#include "userspace/redact/gitleaks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "userspace/base/json.h"
+#include "userspace/base/toml.h"
+#include "userspace/redact/internal.h"
+
+#define LISTS_MAX 64 /* lists of exceptions of one rule, or of all */
+
+/* One list of exceptions, as patterns that are looked for in the secret. */
+struct allow {
+	struct buf patterns; /* u32 length, pattern; words are quoted */
+	bool has_places;     /* names of files or commits: a record has none */
+	bool is_and;	     /* only where all of its parts are met */
+	bool is_of_match;    /* looked for in more than the secret */
+	bool is_limited;     /* targetRules: of some rules only */
+	bool has_bad;	     /* one that is no pattern of PCRE2 */
+};
+
+struct allows {
+	struct allow v[LISTS_MAX];
+	size_t n;
+	bool too_many;
+};
+
+struct import {
+	struct buf *yaml;
+	gitleaks_note_fn note;
+	void *arg;
+	struct gitleaks_result *result;
+	bool globals; /* first time: only what is for all rules */
+
+	bool in_rule, has_regex, has_path;
+	char id[REDACT_NAME_MAX + 1];
+	struct buf about, regex, keywords; /* keywords: JSON strings, with commas */
+	struct buf one, nots;
+	double entropy, group;
+	struct allows own, all;
+};
+
+/* ---- exceptions ---- */
+
+static struct allow *new_list(struct allows *a)
+{
+	if (a->n == LISTS_MAX) {
+		a->too_many = true;
+		return &a->v[LISTS_MAX - 1];
+	}
+	return &a->v[a->n++];
+}
+
+static void reset_lists(struct allows *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		buf_done(&a->v[i].patterns);
+	*a = (struct allows){ 0 };
+}
+
+static bool is_pattern(struct str p)
+{
+	PCRE2_SIZE where;
+	pcre2_code *code;
+	int e;
+
+	/* An empty one would except everything. */
+	if (!p.n || p.n > REDACT_PATTERN_MAX - 8)
+		return false;
+	code = pcre2_compile((PCRE2_SPTR)p.p, p.n, PCRE2_NEVER_BACKSLASH_C, &e, &where, NULL);
+	pcre2_code_free(code);
+	return code != NULL;
+}
+
+static int add_pattern(struct allow *a, struct str p)
+{
+	uint32_t n = (uint32_t)p.n;
+
+	if (!is_pattern(p)) {
+		a->has_bad = true;
+		return 0;
+	}
+	buf_add(&a->patterns, &n, sizeof(n));
+	buf_add(&a->patterns, p.p, p.n);
+	return a->patterns.failed ? -ENOMEM : 0;
+}
+
+/* A word, in any case. */
+static int add_stopword(struct import *m, struct allow *a, struct str word)
+{
+	buf_reset(&m->one);
+	buf_addz(&m->one, "(?i)");
+	for (size_t i = 0; i < word.n; i++) {
+		if (word.p[i] && strchr("\\^$.[]|()?*+{}-#", word.p[i]))
+			buf_addc(&m->one, '\\');
+		buf_addc(&m->one, word.p[i]);
+	}
+	return m->one.failed ? -ENOMEM : add_pattern(a, (struct str){ m->one.p, m->one.n });
+}
+
+static int allow_item(struct import *m, struct allows *of, struct str key,
+		      const struct toml_item *it)
+{
+	struct allow *a = of->n ? &of->v[of->n - 1] : new_list(of);
+
+	if (str_eqz(key, "regexes"))
+		return add_pattern(a, it->text);
+	if (str_eqz(key, "stopwords"))
+		return add_stopword(m, a, it->text);
+	if (str_eqz(key, "paths") || str_eqz(key, "commits"))
+		a->has_places = true;
+	else if (str_eqz(key, "condition"))
+		a->is_and = str_eqz(it->text, "AND") || str_eqz(it->text, "&&");
+	else if (str_eqz(key, "regexTarget"))
+		a->is_of_match = !str_eqz(it->text, "secret");
+	else if (str_eqz(key, "targetRules"))
+		a->is_limited = true;
+	return 0;
+}
+
+static void tell(struct import *m, const char *text, bool out)
+{
+	if (m->note && !m->globals)
+		m->note(m->arg, m->in_rule ? m->id : "", text, out);
+}
+
+/* NULL, or why such a list cannot be had: without it more is taken out, and nothing that should not be seen. */
+static const char *cannot_carry(const struct allow *a)
+{
+	if (a->is_limited)
+		return "exceptions for some rules only (targetRules): not carried";
+	if (a->is_and && a->has_places)
+		return "exceptions that hold for some files or commits only: not carried";
+	if (a->is_and)
+		return "exceptions that hold only together (condition AND): not carried";
+	if (a->is_of_match)
+		return "exceptions by the whole match or line (regexTarget): not carried";
+	return NULL;
+}
+
+static void tell_list(struct import *m, const struct allow *a)
+{
+	const char *why = cannot_carry(a);
+
+	if (why)
+		tell(m, why, false);
+	else if (a->has_places)
+		tell(m, "exceptions by file or commit: a record has none, not carried", false);
+	if (!why && a->has_bad)
+		tell(m, "an exception that is no pattern of PCRE2: not carried", false);
+}
+
+static void close_group(struct import *m, struct json *j)
+{
+	if (m->one.n)
+		json_str(j, (struct str){ m->one.p, m->one.n });
+	buf_reset(&m->one);
+}
+
+/* As few patterns as there is room for in each: a rule has few exceptions, gitleaks' may have a thousand words. */
+static void add_list(struct import *m, struct json *j, const struct allow *a)
+{
+	uint32_t n;
+
+	for (size_t at = 0; at < a->patterns.n; at += sizeof(n) + n) {
+		memcpy(&n, a->patterns.p + at, sizeof(n));
+		if (m->one.n && m->one.n + n + 8 > REDACT_PATTERN_MAX)
+			close_group(m, j);
+		if (m->one.n)
+			buf_addc(&m->one, '|');
+		buf_addz(&m->one, "(?:");
+		buf_add(&m->one, a->patterns.p + at + sizeof(n), n);
+		buf_addc(&m->one, ')');
+	}
+}
+
+static void add_lists(struct import *m, struct json *j, const struct allows *lists, bool notes)
+{
+	if (lists->too_many && notes)
+		tell(m, "more than 64 lists of exceptions: not all carried", false);
+	for (size_t i = 0; i < lists->n; i++) {
+		if (notes)
+			tell_list(m, &lists->v[i]);
+		if (!cannot_carry(&lists->v[i]))
+			add_list(m, j, &lists->v[i]);
+	}
+}
+
+/* ---- a rule ---- */
+
+/* In RE2 these mean something else, or are about characters, where ours are about bytes. */
+static void tell_differences(struct import *m)
+{
+	static const struct {
+		const char *what, *text;
+	} rows[] = {
+		{ "\\v", "\\v is any vertical space here, and a vertical tab alone there" },
+		{ "\\p", "\\p is about bytes here, and about characters there" },
+		{ "\\P", "\\P is about bytes here, and about characters there" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (m->regex.n && memmem(m->regex.p, m->regex.n, rows[i].what, 2))
+			tell(m, rows[i].text, false);
+}
+
+static void list_member(struct buf *out, const char *key, const struct buf *members)
+{
+	if (members->n) {
+		buf_printf(out, "  %s: [", key);
+		buf_add(out, members->p, members->n);
+		buf_addz(out, "]\n");
+	}
+}
+
+static void text_member(struct buf *out, const char *key, struct str text)
+{
+	struct json j;
+
+	buf_printf(out, "  %s: ", key);
+	json_init(&j, out);
+	json_str(&j, text);
+	buf_addc(out, '\n');
+}
+
+static void make_nots(struct import *m)
+{
+	struct json j;
+
+	buf_reset(&m->nots);
+	buf_reset(&m->one);
+	json_init(&j, &m->nots);
+	json_array_begin(&j);
+	add_lists(m, &j, &m->own, true);
+	add_lists(m, &j, &m->all, false);
+	close_group(m, &j);
+	json_array_end(&j);
+}
+
+static int make_yaml(struct import *m, struct buf *out)
+{
+	buf_printf(out, "- rule: %s\n", m->id);
+	if (m->about.n)
+		text_member(out, "about", (struct str){ m->about.p, m->about.n });
+	list_member(out, "keywords", &m->keywords);
+	text_member(out, "regex", (struct str){ m->regex.p, m->regex.n });
+	if (m->group > 0)
+		buf_printf(out, "  group: %.0f\n", m->group);
+	if (m->entropy > 0)
+		buf_printf(out, "  entropy: %.4g\n", m->entropy);
+	make_nots(m);
+	if (m->nots.n > 2) {
+		buf_addz(out, "  not: ");
+		buf_add(out, m->nots.p, m->nots.n);
+		buf_addc(out, '\n');
+	}
+	return out->failed || m->nots.failed || m->one.failed ? -ENOMEM : 0;
+}
+
+/* Is it one that would be taken? Else `ret_why`, without the place in a file that nobody sees. */
+static int try_rule(struct str yaml, struct err *ret_why)
+{
+	static const uint8_t key[REDACT_KEY_LEN];
+	AUTO(redactor) struct redactor *r = NULL;
+	const char *text;
+	int e = redactor_new(&r, key, ret_why);
+
+	if (e == 0)
+		e = redactor_add_rules(r, "", yaml, ret_why);
+	if (e == 0 || e == -ENOMEM)
+		return e;
+	text = strchr(ret_why->text, ' ');
+	if (ret_why->text[0] == ':' && text)
+		memmove(ret_why->text, text + 1, strlen(text));
+	return e;
+}
+
+/* NULL, or why it is none of ours. */
+static const char *cannot_take(const struct import *m)
+{
+	if (!m->id[0])
+		return "a rule without an id, or with one that is not 1 to 48 of A-Z a-z 0-9 . + - _";
+	if (m->has_path && !m->has_regex)
+		return "it is about names of files, not about what is in a text";
+	if (m->has_path)
+		return "it holds for some files only (path), and a record has none";
+	if (!m->has_regex)
+		return "it has no regex";
+	if (!m->keywords.n)
+		return "it has no keywords: every text would have to be searched with it";
+	return NULL;
+}
+
+static int end_rule(struct import *m)
+{
+	auto_buf struct buf out = { 0 };
+	const char *why;
+	struct err err = { 0 };
+	int e = 0;
+
+	if (!m->in_rule)
+		return 0;
+	m->result->rules++;
+	why = cannot_take(m);
+	if (!why) {
+		buf_init(&out, REDACT_FILE_MAX);
+		e = make_yaml(m, &out);
+		if (e == 0)
+			e = try_rule((struct str){ out.p, out.n }, &err);
+		if (e == -ENOMEM)
+			return e;
+		why = e < 0 ? err_text(&err) : NULL;
+	}
+	if (why) {
+		m->result->left_out++;
+		tell(m, why, true);
+	} else {
+		tell_differences(m);
+		buf_add(m->yaml, out.p, out.n);
+	}
+	m->in_rule = false;
+	return m->yaml->failed ? -ENOMEM : 0;
+}
+
+static int begin_rule(struct import *m)
+{
+	int e = end_rule(m);
+
+	buf_reset(&m->about);
+	buf_reset(&m->regex);
+	buf_reset(&m->keywords);
+	reset_lists(&m->own);
+	m->id[0] = 0;
+	m->entropy = m->group = 0;
+	m->has_regex = m->has_path = false;
+	m->in_rule = true;
+	return e;
+}
+
+static bool is_name(struct str s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!s.p[i] || !strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				       "0123456789-_.+",
+				       s.p[i]))
+			return false;
+	return s.n && s.n <= REDACT_NAME_MAX;
+}
+
+static int add_keyword(struct import *m, struct str word)
+{
+	struct json j;
+
+	if (m->keywords.n)
+		buf_addz(&m->keywords, ", ");
+	json_init(&j, &m->keywords);
+	json_str(&j, word);
+	return m->keywords.failed ? -ENOMEM : 0;
+}
+
+static int rule_item(struct import *m, struct str key, const struct toml_item *it)
+{
+	if (str_eqz(key, "id") && is_name(it->text))
+		snprintf(m->id, sizeof(m->id), "%.*s", (int)it->text.n, it->text.p);
+	else if (str_eqz(key, "description"))
+		buf_add(&m->about, it->text.p, it->text.n);
+	else if (str_eqz(key, "keywords"))
+		return add_keyword(m, it->text);
+	else if (str_eqz(key, "path"))
+		m->has_path = true;
+	else if (str_eqz(key, "entropy"))
+		m->entropy = it->number;
+	else if (str_eqz(key, "secretGroup"))
+		m->group = it->number;
+	else if (str_eqz(key, "regex")) {
+		buf_add(&m->regex, it->text.p, it->text.n);
+		m->has_regex = true;
+	} else if (str_starts(key, STR("required")))
+		tell(m, "it wants other rules to match as well (required): that is not asked here",
+		     false);
+	return m->about.failed || m->regex.failed ? -ENOMEM : 0;
+}
+
+/* ---- the file ---- */
+
+static bool behind(struct str path, const char *prefix, struct str *ret)
+{
+	size_t n = strlen(prefix);
+
+	if (path.n < n || memcmp(path.p, prefix, n) != 0)
+		return false;
+	*ret = (struct str){ path.p + n, path.n - n };
+	return true;
+}
+
+static int on_table(struct import *m, struct str path)
+{
+	if (str_eqz(path, "rules"))
+		return m->globals ? 0 : begin_rule(m);
+	if (str_eqz(path, "rules.allowlist") || str_eqz(path, "rules.allowlists")) {
+		if (!m->globals)
+			new_list(&m->own);
+	} else if (str_eqz(path, "extend") && m->note && !m->globals) {
+		m->note(m->arg, "", "extend: other files are not read, import them as well", false);
+	} else if (str_eqz(path, "allowlist") || str_eqz(path, "allowlists")) {
+		if (m->globals)
+			new_list(&m->all);
+	}
+	return 0;
+}
+
+static int on_item(void *arg, const struct toml_item *it, struct err *err)
+{
+	struct import *m = arg;
+	struct str key;
+
+	(void)err;
+	if (it->type == TOML_TABLE)
+		return on_table(m, it->path);
+	if (behind(it->path, "allowlist.", &key) || behind(it->path, "allowlists.", &key))
+		return m->globals ? allow_item(m, &m->all, key, it) : 0;
+	if (m->globals)
+		return 0;
+	if (behind(it->path, "rules.allowlist.", &key) ||
+	    behind(it->path, "rules.allowlists.", &key))
+		return allow_item(m, &m->own, key, it);
+	if (behind(it->path, "rules.", &key))
+		return m->in_rule ? rule_item(m, key, it) : 0;
+	return 0;
+}
+
+/* Exceptions for all rules that cannot be had are told once. */
+static void tell_of_all(struct import *m)
+{
+	for (size_t i = 0; i < m->all.n; i++)
+		tell_list(m, &m->all.v[i]);
+}
+
+static void done(struct import *m)
+{
+	buf_done(&m->about);
+	buf_done(&m->regex);
+	buf_done(&m->keywords);
+	buf_done(&m->one);
+	buf_done(&m->nots);
+	reset_lists(&m->own);
+	reset_lists(&m->all);
+}
+
+int gitleaks_import(const char *name, struct str toml, struct buf *yaml, gitleaks_note_fn note,
+		    void *arg, struct gitleaks_result *ret, struct err *err)
+{
+	auto_free struct import *m = calloc(1, sizeof(*m));
+	int e;
+
+	*ret = (struct gitleaks_result){ 0 };
+	if (!m)
+		return err_set(err, ENOMEM, "%s: %m", name);
+	if (toml.n > GITLEAKS_FILE_MAX)
+		return err_set(err, EFBIG, "%s: larger than 1 MiB", name);
+	m->yaml = yaml;
+	m->note = note;
+	m->arg = arg;
+	m->result = ret;
+	m->globals = true;
+	e = toml_read(name, toml, on_item, m, err);
+	m->globals = false;
+	if (e == 0) {
+		tell_of_all(m);
+		e = toml_read(name, toml, on_item, m, err);
+	}
+	if (e == 0)
+		e = end_rule(m);
+	done(m);
+	if (e == 0 && ret->rules == 0)
+		return err_set(err, EINVAL, "%s: no rules of gitleaks are in it ([[rules]])", name);
+	return e == -ENOMEM ? err_set(err, ENOMEM, "%s: %m", name) : e;
+}
