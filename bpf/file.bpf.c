@@ -10,6 +10,7 @@
 #include "bpf/lib/writes.bpf.h"
 #include "bpf/lib/object.bpf.h"
 #include "bpf/lib/watchlist.bpf.h"
+#include "bpf/lib/made.bpf.h"
 #include "bpf/lib/named.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
@@ -23,6 +24,7 @@
 #define S_IFCHR	    0020000
 
 const volatile __u32 watchlist_mode = 0; /* WATCHLIST_*, set before load */
+const volatile __u64 made_seed = 0;
 
 #define NR_OPEN	   2
 #define NR_CREAT   85
@@ -69,37 +71,6 @@ static __always_inline void escape_file(struct scratch *s, struct task_state *st
 	else
 		r->detail = rec_user_str(s, uptr);
 	emit_scratch(s, WIRE_RING_URGENT);
-}
-
-/* Of what is opened again and again the table itself, some cache misses away, is not asked each time. What is
- * still in here was among the last made: 16,384 newer ones, after which `made` may forget it, pass over
- * each slot many times. */
-#define MADE_LATELY 1024
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, MADE_LATELY);
-	__type(key, __u32);
-	__type(value, struct made_key);
-} made_lately SEC(".maps");
-
-static __always_inline void remember_made(struct task_state *st, const struct wire_file *r)
-{
-	struct made_key key = { .ino = r->ino, .dev = r->dev, .sandbox = st->sandbox };
-	__u32 slot = (key.ino ^ key.dev ^ key.sandbox * 37) % MADE_LATELY;
-	struct made_key *lately = bpf_map_lookup_elem(&made_lately, &slot);
-	__u8 one = 1;
-
-	if (lately && lately->ino == key.ino && lately->dev == key.dev &&
-	    lately->sandbox == key.sandbox)
-		return;
-	/* an update takes a new element even for a key that is there */
-	if (!bpf_map_lookup_elem(&made, &key) && bpf_map_update_elem(&made, &key, &one, BPF_ANY)) {
-		count_fail(FAIL_STASH);
-		return;
-	}
-	if (lately)
-		*lately = key;
 }
 
 /* For an act that is done: only a kill is left. By the object where there is one, else by the name. */
@@ -151,7 +122,7 @@ static __always_inline void send_open(struct scratch *s, struct task_state *st, 
 		file_ids(r, f);
 		r->path = rec_file_path(s, f);
 		if (s->open.writes && !s->open.steers)
-			remember_made(st, r);
+			remember_made(r->ino, r->dev, st->sandbox);
 	} else {
 		rec_name(s, c->dir < 0 ? AT_FDCWD : s->args[0], uptr, &r->base, &r->path);
 	}

@@ -3,6 +3,7 @@
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
+#include "bpf/lib/made.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 #include "bpf/lib/miss.bpf.h"
 #include "bpf/lib/writes.bpf.h"
@@ -133,7 +134,6 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 	struct file *f = BPF_CORE_READ(bprm, file);
 	struct inode *inode = BPF_CORE_READ(f, f_inode);
 	struct dentry *d = BPF_CORE_READ(f, f_path.dentry);
-	struct made_key key = {};
 	const char *name_given;
 	char name[8] = {};
 	__u32 set;
@@ -162,10 +162,7 @@ static __always_inline void exec_file(struct scratch *s, struct wire_exec *r, st
 			   name[1] == 'e' && name[2] == 'm' && name[3] == 'f' && name[4] == 'd' &&
 			   name[5] == ':';
 	}
-	key.ino = r->ino;
-	key.dev = r->dev;
-	key.sandbox = st->sandbox;
-	r->upper_layer = bpf_map_lookup_elem(&made, &key) || inode_is_upper(inode);
+	r->upper_layer = is_made(r->ino, r->dev, st->sandbox) || inode_is_upper(inode);
 	/* Of a script the file is its interpreter, the name given is the script. */
 	name_given = BPF_CORE_READ(bprm, filename);
 	if (BPF_CORE_READ(bprm, interp) != name_given)

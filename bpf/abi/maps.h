@@ -297,6 +297,15 @@ struct watchlist_inode {
 	__u32 below; /* a directory: all below it */
 };
 
+/* `made`: files that a sandbox made or wrote, by a keyed hash of inode, device and sandbox (lib/made.bpf.h). */
+#define MADE_SETS 8192
+#define MADE_WAYS 7
+
+struct made_set {
+	__u64 n;		/* marks that were put in, ever */
+	__u64 marks[MADE_WAYS]; /* 0: none yet */
+};
+
 /* `metadata`: addresses of metadata services, in network order, IPv4 in the first 4 bytes. */
 #define METADATA_MAX 64
 

@@ -432,18 +432,4 @@ struct {
 	__type(value, __u32);
 } metadata __weak SEC(".maps");
 
-/* Files written inside a sandbox: an exec of one is a dropped binary. */
-struct made_key {
-	__u64 ino;
-	__u32 dev;
-	__u32 sandbox;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct made_key);
-	__type(value, __u8);
-} made __weak SEC(".maps");
-
 #endif

@@ -125,6 +125,24 @@ run(lambda: os.execve(g, ["g"], {}))
         self.assertTrue(gone["flags"] & DELETED)
         self.assertEqual([e["tgid"] for e in d.escapes("memfd_exec")], [memfd["tgid"]])
 
+    def test_dropped_is_known_after_thousands_of_other_files(self):
+        """Written first, run when 4,000 newer ones were made: bpf/lib/made.bpf.h keeps 16,384 with 99.5 %."""
+        d = self.script("""
+true = open("/bin/true", "rb").read()
+for name in ["first%d" % i for i in range(8)]:
+    with open(name, "wb", opener=lambda p, f: os.open(p, f, 0o755)) as f:
+        f.write(true)
+for i in range(4000):
+    os.close(os.open("other%d" % i, os.O_CREAT | os.O_WRONLY, 0o600))
+for name in ["./first%d" % i for i in range(8)] + ["/bin/true"]:
+    pid = os.fork()
+    if pid == 0:
+        os.execv(name, [name])
+    os.waitpid(pid, 0)
+""")
+        # In one of 100,000 runs one of the eight is forgotten.
+        self.assertEqual([e["upper_layer"] for e in d.kinds("exec")[1:]], [1] * 8 + [0])
+
     def test_stdin_types_and_credentials(self):
         d = self.script("""
 import pty

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
@@ -42,6 +43,7 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 {
 	size_t urgent = opt && opt->urgent_bytes ? opt->urgent_bytes : URGENT_BYTES;
 	size_t bulk = opt && opt->bulk_bytes ? opt->bulk_bytes : BULK_BYTES;
+	uint64_t seed;
 
 	c->skel = warder__open();
 	if (!c->skel)
@@ -51,6 +53,9 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 	choose_programs(c->hooks.types, c->skel->obj);
 	c->skel->rodata->has_cast = ktypes_func(c->hooks.types, "bpf_rdonly_cast") >= 0;
 	enforce_prepare(c->skel, opt && opt->enforce);
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return err_set(err, errno, "probes: no random number: %m");
+	c->skel->rodata->made_seed = seed;
 	c->skel->rodata->watchlist_mode = c->watchlist ? c->watchlist->mode : 0;
 	hooks_choose(&c->hooks, c->skel);
 	return 0;

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bpf/abi/maps.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 
@@ -67,10 +68,44 @@ bool usage_fdinfo(struct str text, struct usage_fd *ret)
 
 /* ---- counting ---- */
 
-static bool fills_up(uint32_t type)
+/* Our own table of files made in sandboxes: an array whose elements are sets (bpf/lib/made.bpf.h). */
+static bool is_made(const struct bpf_map_info *info)
 {
-	return type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_LRU_HASH ||
+	return info->type == BPF_MAP_TYPE_ARRAY && info->value_size == sizeof(struct made_set) &&
+	       info->max_entries == MADE_SETS && !strcmp(info->name, "made");
+}
+
+static bool fills_up(const struct bpf_map_info *info)
+{
+	uint32_t type = info->type;
+
+	return is_made(info) || type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_LRU_HASH ||
 	       type == BPF_MAP_TYPE_LPM_TRIE || type == BPF_MAP_TYPE_RINGBUF;
+}
+
+static uint64_t count_made(int fd)
+{
+	auto_free struct made_set *sets = calloc(BATCH, sizeof(*sets));
+	auto_free uint32_t *keys = calloc(BATCH, sizeof(*keys));
+	uint32_t at = 0;
+	bool first = true;
+	uint64_t used = 0;
+
+	if (!sets || !keys)
+		return 0;
+	for (int i = 0; i <= MADE_SETS / BATCH; i++) {
+		__u32 n = BATCH;
+		int r = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, keys, sets, &n, NULL);
+
+		if (r < 0 && errno != ENOENT)
+			break;
+		for (__u32 k = 0; k < n; k++)
+			used += sets[k].n < MADE_WAYS ? sets[k].n : MADE_WAYS;
+		if (r < 0)
+			break;
+		first = false;
+	}
+	return used;
 }
 
 static uint64_t ring_bytes_used(int fd)
@@ -145,6 +180,11 @@ static void count(int fd, struct capture_map *m)
 		m->used = ring_bytes_used(fd);
 		return;
 	}
+	if (is_made(&info)) {
+		m->max = (uint64_t)MADE_SETS * MADE_WAYS;
+		m->used = count_made(fd);
+		return;
+	}
 	if (info.key_size > KEY_MAX || info.value_size > VALUE_MAX)
 		return;
 	n = info.type == BPF_MAP_TYPE_LPM_TRIE ? -1 : count_batches(fd, &info);
@@ -181,7 +221,7 @@ static void add_map(struct capture_usage *u, const struct usage_fd *o)
 	struct capture_map *m = &u->maps[u->maps_n];
 
 	u->map_bytes += o->bytes;
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || !fills_up(info.type) ||
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || !fills_up(&info) ||
 	    u->maps_n == CAPTURE_MAPS_MAX)
 		return;
 	memset(m, 0, sizeof(*m));
