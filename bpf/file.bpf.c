@@ -163,7 +163,10 @@ GLOBAL int is_told_open(struct scratch *s)
 	}
 	s->open.writes = !!(s->open.how & (O_ACCMODE | O_CREAT | O_TRUNC));
 	class = watched_string(s, s->args[c->path & 7], WIRE_PATH_MAX);
-	s->open.steers = path_escape(s, class, s->open.writes && is_told(s->open.ret),
+	s->open.steers = path_escape(s, class,
+				     !s->open.writes	    ? FOR_READING
+				     : is_told(s->open.ret) ? FOR_WRITING
+							    : FOR_WRITING_ABSENT,
 				     c->dir < 0 ? AT_FDCWD : s->args[0]);
 	if (watchlist_mode & WATCHLIST_PATHS)
 		s->open.listed =
@@ -292,7 +295,8 @@ static __always_inline void truncate_escape(struct scratch *s, struct task_state
 {
 	__u64 uptr = s->args[c->path & 7];
 
-	s->open.steers = path_escape(s, watched_string(s, uptr, WIRE_PATH_MAX), true, AT_FDCWD);
+	s->open.steers =
+		path_escape(s, watched_string(s, uptr, WIRE_PATH_MAX), FOR_WRITING, AT_FDCWD);
 	if (!s->open.steers)
 		return;
 	s->open.f = 0;

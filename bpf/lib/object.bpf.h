@@ -156,10 +156,14 @@ static __always_inline bool steers_below(struct scratch *s, __u32 at)
 	       ((p[0] & 0xffffffffULL) == 0x7379732fULL && (next == '/' || !next)); /* "/sys" */
 }
 
+/* What an open that failed was for. */
+enum { FOR_READING, FOR_WRITING_ABSENT /* it is not there */, FOR_WRITING /* refused */ };
+
 /* The same for an attempt that found or got nothing: only the caller's string is there, which
  * watched_string has put into s->path and classed. Links in it are not followed, so what steers the kernel
- * is known by its last name, too, whatever stands before it. Overwrites s->path. */
-GLOBAL int path_escape(struct scratch *s, int class, bool refused_write, int dirfd)
+ * is known by its last name, too, whatever stands before it; when there is no such file, only below /proc and
+ * /sys, where a sandbox has few of them. Overwrites s->path. */
+GLOBAL int path_escape(struct scratch *s, int class, int what_for, int dirfd)
 {
 	__u64 p = 0;
 
@@ -169,8 +173,15 @@ GLOBAL int path_escape(struct scratch *s, int class, bool refused_write, int dir
 	if ((class == WATCHED_DEVICE || class == WATCHED_PROC_MEM) &&
 	    (p & 0xffffffffffULL) == 0x2f7665642fULL) /* "/dev/" */
 		return WIRE_ESCAPE_DEVICE;
-	if (!refused_write)
+	if (what_for == FOR_READING)
 		return 0;
+	if (what_for == FOR_WRITING_ABSENT)
+		return class == WATCHED_STEERS &&
+				       ((p & 0xffffffffffffULL) ==
+						0x2f636f72702fULL ||		  /* "/proc/" */
+					(p & 0xffffffffffULL) == 0x2f7379732fULL) /* "/sys/" */
+			       ? WIRE_ESCAPE_KERNEL_FILE
+			       : 0;
 	if (class == WATCHED_PROC_MEM &&
 	    (p & 0xffffffffffffULL) == 0x2f636f72702fULL) /* "/proc/" */
 		return WIRE_ESCAPE_PROC_MEM;

@@ -9,6 +9,11 @@ static const struct {
 	const char *name;
 	uint32_t class;
 } names[] = {
+	/* memory of the kernel, in /proc */
+	{ "kcore", WATCHED_FILE },
+	{ "kpageflags", WATCHED_FILE },
+	{ "kpagecount", WATCHED_FILE },
+	{ "kpagecgroup", WATCHED_FILE },
 	/* password and key stores */
 	{ "shadow", WATCHED_FILE },
 	{ "gshadow", WATCHED_FILE },
