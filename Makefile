@@ -62,7 +62,7 @@ $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFL
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace pipeline catalog cli
+FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace pipeline catalog scenarios cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -83,6 +83,7 @@ endef
 EXTRA_OBJS_rules   := $(if $(wildcard rules/packs/embed.sh),$(BUILD)/gen/packs.o)
 EXTRA_OBJS_redact  := $(BUILD)/gen/redact_packs.o
 EXTRA_OBJS_replay  := $(BUILD)/gen/report.o
+EXTRA_OBJS_scenarios := $(BUILD)/gen/scenario_blob.o
 EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o) $(BUILD)/gen/policies.o
 
 $(foreach f,$(FOLDERS),$(eval $(call folder,$(f))))
@@ -130,6 +131,18 @@ $(BUILD)/init: $(INIT_SRCS) $(wildcard runtime/init/*.h) $(BUILD)/stamp/cc
 $(BUILD)/gen/init_blob.S: $(BUILD)/init
 	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl init_blob, init_blob_end' \
 		'.balign 16' 'init_blob: .incbin "$<"' 'init_blob_end: .byte 0' \
+		'.section .note.GNU-stack,"",@progbits' > $@
+
+# ---- the program that attacks its sandbox: static, carried inside warder; no sanitizers, it is not what is tested ----
+PAYLOAD_SRCS := $(wildcard userspace/scenarios/payload/*.c)
+$(BUILD)/scenario: $(PAYLOAD_SRCS) userspace/scenarios/payload/payload.h $(BUILD)/stamp/cc
+	$(call say,PAYLOAD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -fstack-protector-strong -fno-pie -static \
+		-Wl,--build-id=none -Wl,-z,noexecstack -Wno-unused-command-line-argument -s -o $@ $(PAYLOAD_SRCS)
+
+$(BUILD)/gen/scenario_blob.S: $(BUILD)/scenario
+	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl scenario_blob, scenario_blob_end' \
+		'.balign 16' 'scenario_blob: .incbin "$<"' 'scenario_blob_end: .byte 0' \
 		'.section .note.GNU-stack,"",@progbits' > $@
 
 # ---- the HTML report: page, style, one script out of small ones, and the terminal player, built in ----
@@ -208,8 +221,9 @@ RANK_rules     := base event rules
 RANK_exporters := base event exporters
 RANK_runtime   := base runtime
 RANK_workspace := base workspace
-RANK_pipeline  := $(filter-out catalog cli,$(FOLDERS))
-RANK_catalog   := $(filter-out cli,$(FOLDERS))
+RANK_pipeline  := $(filter-out catalog scenarios cli,$(FOLDERS))
+RANK_catalog   := $(filter-out scenarios cli,$(FOLDERS))
+RANK_scenarios := $(filter-out catalog cli,$(FOLDERS))
 RANK_cli       := $(FOLDERS)
 
 define unit_rule

@@ -28,6 +28,7 @@ const struct command commands[] = {
 	{ "policy", "list, show and check policies for run", cmd_policy },
 	{ "redact", "check rules of secrets, try them on a text", cmd_redact },
 	{ "doctor", "what this host gives, and what is missing", cmd_doctor },
+	{ "selftest", "attack sandboxes of a policy, and say what held", cmd_selftest },
 	{ "fields", "list the fields of events and rules", cmd_fields },
 	{ "version", "print the version", cmd_version },
 };

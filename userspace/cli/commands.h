@@ -8,6 +8,7 @@ int cmd_consume(int argc, char **argv);
 int cmd_deny(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_selftest(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_evidence(int argc, char **argv);
 int cmd_export(int argc, char **argv);

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The corpus of attacks on a sandbox (userspace/scenarios/, tests/scenarios/README.md), judged by the default packs:
+one test a scenario. All run at once, by `warder selftest`; that this judge finds holes where there are some is tested
+below."""
+
+import json
+import os
+import unittest
+
+from warder import *
+
+
+def selftest(env, *options):
+    return cmd(WARDER, "selftest", "--json", *options, env=env, timeout=TIMEOUT_ALL)
+
+
+TIMEOUT_ALL = 800 * SLOW
+
+
+class Judged(TestCase):
+    def setUp(self):
+        need_root()
+        super().setUp()
+
+    def rows(self, done):
+        try:
+            return {r["id"]: r for r in json.loads(done.out)["scenarios"]}
+        except ValueError:
+            self.fail("no verdicts: %s" % done)
+
+
+class Corpus(Judged):
+    found = None
+
+    def row(self, name):
+        if Corpus.found is None:
+            Corpus.found = self.rows(selftest(self.env))
+        return Corpus.found[name]
+
+    def judge(self, name):
+        r = self.row(name)
+        if r["verdict"] != "holds":
+            self.fail("%s\n%s" % (r["why"], json.dumps(r, indent=1)))
+        for letter, got in zip("BDK", ("blocked", "detected", "killed")):
+            if letter in r["expected"]:
+                self.assertTrue(r[got], r)
+        self.assertIn(r["twin"], ("quiet", "none"))
+
+
+def add_tests():
+    done = cmd(WARDER, "selftest", "--list", "--json")
+    for r in json.loads(done.out)["scenarios"]:
+        def test(self, name=r["id"]):
+            self.judge(name)
+        test.__doc__ = r["title"]
+        setattr(Corpus, "test_%s" % r["id"], test)
+
+
+add_tests()
+
+
+class Judge(Judged):
+    """It says so when something does not hold."""
+
+    def test_policies_with_holes(self):
+        """Without rules nothing is detected or killed; what a sandbox blocks by itself still is."""
+        policy = self.path("bare.yaml", "rules: { no_default: true }\n")
+        done = selftest(self.env, "--policy", policy, "--only", "P01,P09,P19,P53")
+        self.assertCode(done, 1)
+        rows = self.rows(done)
+        self.assertEqual({k: (r["verdict"], r["blocked"], r["detected"], r["killed"]) for k, r in rows.items()},
+                         {"P01": ("hole", True, False, False), "P09": ("hole", True, False, False),
+                          "P19": ("holds", True, False, False), "P53": ("hole", False, False, False)})
+        self.assertEqual((rows["P01"]["why"], rows["P53"]["why"]), ("no alert", "the policy sets no such limit (timeout)"))
+
+    def test_hole_in_the_wall(self):
+        """A directory of the host where P55 plants its files is given to the sandbox."""
+        cron = self.path("cron.d")
+        os.mkdir(cron)
+        os.chmod(cron, 0o777)
+        policy = self.path("open.yaml", "mounts: { rw: ['%s:/etc/cron.d'] }\nlimits: { timeout: 1h }\n" % cron)
+        done = selftest(self.env, "--policy", policy, "--only", "P53,P55")
+        self.assertCode(done, 1)
+        rows = self.rows(done)
+        self.assertEqual((rows["P55"]["verdict"], rows["P55"]["blocked"]), ("hole", False))
+        self.assertIn("/etc/cron.d/warder-selftest", rows["P55"]["why"])
+        self.assertEqual((rows["P53"]["verdict"], rows["P53"]["reason"]), ("holds", "timeout"))
+        self.assertEqual(os.listdir(cron), [], "nothing is left of an attack that worked")
+
+    def test_workspace_of_the_host_is_not_touched(self):
+        work = self.path("work")
+        os.mkdir(work)
+        os.chmod(work, 0o777)
+        policy = self.path("work.yaml", "workspace: %s\n" % work)
+        done = selftest(self.env, "--policy", policy, "--only", "P42,P54")
+        self.assertEqual([r["verdict"] for r in self.rows(done).values()], ["holds", "holds"], done)
+        self.assertEqual(os.listdir(work), [])
+
+    def test_bad_words(self):
+        for words, said in ((["--only", "P61"], "there is no 'P61'"), (["--only", "P01,,x"], "there is no 'x'"),
+                            (["P01"], "unexpected word"), (["--policy", self.path("nothing.yaml")], "nothing.yaml")):
+            done = self.warder("selftest", *words)
+            self.assertCode(done, 125)
+            self.assertIn(said, done.err.decode())
+
+    def test_table_for_people(self):
+        done = self.warder("selftest", "--only", "P19")
+        self.assertCode(done, 0)
+        self.assertIn(b"P19b", done.out)
+        self.assertTrue(done.out.endswith(b"2 attacks: 2 hold, 0 holes, 0 could not be tried\n"), done.out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The corpus of attacks on a sandbox, P01 to P60: what each does, and what has to come of it. The tests and `warder
+ * selftest` read the same rows. What is done is in payload/, a program of its own that this binary carries. */
+#ifndef WARDER_SCENARIOS_SCENARIO_H
+#define WARDER_SCENARIOS_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "userspace/base/str.h"
+
+/* What has to come of it: */
+enum {
+	SCENARIO_BLOCKED = 1,  /* every step was refused, or what it is about is not there */
+	SCENARIO_DETECTED = 2, /* the events of `detect` are in the record, and an alert */
+	SCENARIO_KILLED = 4,   /* the sandbox ended for it, for `reason` */
+};
+
+/* What is put in its way before the sandbox is made, below a scratch directory of the host. */
+enum scenario_trap {
+	TRAP_NONE,
+	TRAP_CWD_FD,	  /* it is to start in a directory by a descriptor's number */
+	TRAP_DEV_LINK,	  /* /dev as a tree with links in it */
+	TRAP_PROC_LINK,	  /* /proc as a tree with files in it */
+	TRAP_TARGET_LINK, /* a bind below the workspace, where a link leads out of it */
+	TRAP_SOCKET,	  /* a container engine's socket within reach */
+	TRAP_SERVICE,	  /* a service that it may connect to */
+};
+
+#define SCENARIO_DETECT_MAX 5
+#define SCENARIO_RULES_MAX  4
+#define SCENARIO_WORDS_MAX  8
+
+struct scenario {
+	const char *id;
+	const char *title;
+	const char *attack; /* techniques of ATT&CK, separated by spaces; the first one counts */
+	unsigned expect;
+	unsigned steps; /* that the payload takes, at least */
+	/* Conditions of the rule language: each must be true of an event of its run. */
+	const char *detect[SCENARIO_DETECT_MAX];
+	/* Of the default packs: each must fire. */
+	const char *rules[SCENARIO_RULES_MAX];
+	const char *reason; /* of the result, of what is killed */
+	const char *killer; /* with reason "rule": which of the default packs */
+	/* Words for the payload; @pid, @memory, @pids: numbers of the host and the policy. */
+	const char *words[SCENARIO_WORDS_MAX];
+	/* Options of `warder run`, where no policy is given: so that a limit is reached soon. @trap: where its trap is. */
+	const char *options[SCENARIO_WORDS_MAX];
+	const char *
+		limit; /* option for a policy too, once it has this limit of the plan: "timeout_ns" */
+	enum scenario_trap trap;
+	bool own;	    /* makes sense with its own options only: left out with a policy */
+	bool refused;	    /* the launcher may refuse it: nothing runs, and that is a block */
+	bool no_observing;  /* one run is enough: the kill is what there is to see */
+	const char *remark; /* where this is not what the public table of attacks asks for: why */
+};
+
+extern const struct scenario scenarios_sandbox[], scenarios_conduct[];
+
+/* All of them in order; NULL behind the last. */
+const struct scenario *scenario_at(size_t i);
+/* By its id; "P05" stands for its variants (P05b), too. */
+bool scenario_is(const struct scenario *s, struct str id);
+
+/* The payload, an ELF program. */
+struct str scenario_payload(void);
+
+#endif
