@@ -3,6 +3,7 @@
 #include "rules/internal.h"
 
 #include <stdarg.h>
+#include "userspace/base/option.h"
 
 #define FIXTURE_NAMES_MAX  32
 #define FIXTURE_REPEAT_MAX 100000
@@ -50,6 +51,20 @@ static struct str trim(struct str s)
 	return s;
 }
 
+static int no_rule(struct fixture *f, struct str name, struct err *err)
+{
+	char word[121], hint[160];
+	const char **names = calloc(f->rs->rule_n + 1, sizeof(*names));
+
+	snprintf(word, sizeof(word), "%.*s", (int)MIN(name.n, sizeof(word) - 1), name.p);
+	for (size_t i = 0; names && i < f->rs->rule_n; i++)
+		names[i] = f->rs->rule[i]->info.name;
+	rule_hint(hint, sizeof(hint), word, names, names ? f->rs->rule_n : 0);
+	free(names);
+	return err_set(err, EINVAL, "%s:%d:1: no rule is named '%s'%s", f->file, f->line, word,
+		       hint);
+}
+
 static int read_names(struct fixture *f, struct str s, const struct rule_info **v, size_t *n,
 		      struct err *err)
 {
@@ -63,8 +78,7 @@ static int read_names(struct fixture *f, struct str s, const struct rule_info **
 		if (!name.n)
 			continue;
 		if (!r)
-			return err_set(err, EINVAL, "%s:%d:1: no rule is named '%.*s'", f->file,
-				       f->line, (int)MIN(name.n, (size_t)120), name.p);
+			return no_rule(f, name, err);
 		if (*n == FIXTURE_NAMES_MAX)
 			return err_set(err, EINVAL, "%s:%d:1: more than %d rules for one event",
 				       f->file, f->line, FIXTURE_NAMES_MAX);
@@ -106,6 +120,7 @@ static int judge(struct fixture *f, struct str json, unsigned i, struct rule_mat
 {
 	struct event *ev;
 	struct err inner = { 0 };
+	char text[256];
 
 	arena_reset(&f->arena);
 	ev = arena_zalloc(&f->arena, sizeof(*ev));
@@ -114,6 +129,8 @@ static int judge(struct fixture *f, struct str json, unsigned i, struct rule_mat
 		return err_set(err, ENOMEM, "%s:%d:1: out of memory", f->file, f->line);
 	if (event_from_json(ev, &f->arena, json, &inner) < 0)
 		return err_set(err, EINVAL, "%s:%d:1: %s", f->file, f->line, err_text(&inner));
+	if (!closed_check_event(ev, text, sizeof(text)))
+		return err_set(err, EINVAL, "%s:%d:1: %s", f->file, f->line, text);
 	ruleset_judge(f->rs, f->st, ev, m);
 	return 0;
 }
@@ -147,11 +164,10 @@ static int try_event(struct fixture *f, struct str json, struct err *err)
 static int read_repeat(struct fixture *f, struct str s, struct err *err)
 {
 	char text[16];
-	unsigned long n;
+	uint64_t n;
 
 	snprintf(text, sizeof(text), "%.*s", (int)MIN(s.n, sizeof(text) - 1), s.p);
-	n = strtoul(text, NULL, 10);
-	if (n < 1 || n > FIXTURE_REPEAT_MAX)
+	if (parse_u64(text, &n) < 0 || n < 1 || n > FIXTURE_REPEAT_MAX)
 		return err_set(err, EINVAL, "%s:%d:1: 'repeat' must be 1 to %d", f->file, f->line,
 			       FIXTURE_REPEAT_MAX);
 	f->repeat = (unsigned)n;
@@ -167,6 +183,26 @@ static int new_sandbox(struct fixture *f, struct err *err)
 	return 0;
 }
 
+/* A comment is prose, unless its first word, with a colon or alone, is a letter away from one of ours. */
+static int read_prose(struct fixture *f, struct str s, struct err *err)
+{
+	static const char *const names[] = { "fires", "near", "repeat", "sandbox" };
+	char word[16], hint[96];
+	size_t n = 0;
+
+	while (n < s.n && s.p[n] != ':' && s.p[n] != ' ' && s.p[n] != '\t')
+		n++;
+	if (!n || n >= sizeof(word) || (n < s.n && s.p[n] != ':'))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		word[i] = s.p[i] >= 'A' && s.p[i] <= 'Z' ? s.p[i] + 32 : s.p[i];
+	word[n] = 0;
+	if (!*rule_hint(hint, sizeof(hint), word, names, ARRAY_SIZE(names)))
+		return 0;
+	return err_set(err, EINVAL, "%s:%d:1: unknown key '%.*s'%s", f->file, f->line, (int)n, s.p,
+		       hint);
+}
+
 static int read_comment(struct fixture *f, struct str s, struct err *err)
 {
 	s = trim((struct str){ s.p + 1, s.n - 1 });
@@ -176,7 +212,7 @@ static int read_comment(struct fixture *f, struct str s, struct err *err)
 		return read_names(f, (struct str){ s.p + 5, s.n - 5 }, f->near, &f->near_n, err);
 	if (str_starts(s, STR("repeat:")))
 		return read_repeat(f, trim((struct str){ s.p + 7, s.n - 7 }), err);
-	return str_eqz(s, "sandbox") ? new_sandbox(f, err) : 0;
+	return str_eqz(s, "sandbox") ? new_sandbox(f, err) : read_prose(f, s, err);
 }
 
 int ruleset_test(const struct ruleset *rs, const char *file, struct str text, rule_diag_fn fn,

@@ -493,6 +493,10 @@ struct str strset_at(const struct strset *set, size_t i);
 const struct strset *strset_make(struct ruleset *rs, const struct str *v, size_t n);
 bool pathset_match(const struct strset *set, struct str path);
 
+/* closed.c: is the value one that the field can have? If not, why. */
+bool closed_has(int slot, struct str value, char *ret, size_t size);
+bool closed_check_event(const struct event *ev, char *ret, size_t size);
+
 /* compile.c */
 int compile_buckets(struct ruleset *rs);
 size_t kind_index(uint16_t kind);

@@ -227,37 +227,21 @@ static bool bind_regex(struct ruleset *rs, const struct expr *e, struct atom *a)
 	return true;
 }
 
-/* Names that are a closed set: a typing error in one would make a rule that never fires. */
-static bool check_name(struct ruleset *rs, const struct expr *e, const struct word *w, int slot)
-{
-	const char *names[256];
-	char hint[96], word[96];
-	size_t n = 0;
-
-	if (slot == F_KIND && !event_kind_by_name(w->s)) {
-		for (size_t i = 0; i < event_kinds_n && n < ARRAY_SIZE(names); i++)
-			names[n++] = event_kinds[i].name;
-	} else if (slot == F_ESCAPE_TYPE && event_escape_by_name(w->s) < 0) {
-		for (uint32_t t = 1; t < 64; t++)
-			if (event_escape_name(t))
-				names[n++] = event_escape_name(t);
-	} else {
-		return true;
-	}
-	snprintf(word, sizeof(word), "%.*s", SHOW(w->s));
-	rule_error(rs, word_pos(e, w), "no %s is named '%s'%s",
-		   slot == F_KIND ? "event kind" : "escape type", word,
-		   rule_hint(hint, sizeof(hint), word, names, n));
-	return false;
-}
-
 static bool check_string(struct ruleset *rs, const struct expr *e, const struct atom *a,
 			 const struct word *w)
 {
 	bool whole = e->op == OP_EQ || e->op == OP_NE || e->op == OP_IN || e->op == OP_INTERSECTS;
 
-	if (whole && !a->a->tr_n && !check_name(rs, e, w, a->a->slot))
+	char text[256];
+
+	/* By our own name: what Falco calls a value of its field is its business. */
+	if (whole && !a->a->tr_n && a->a->slot >= 0 &&
+	    (a->a->slot == F_KIND || a->a->slot == F_ESCAPE_TYPE ||
+	     str_eqz(e->lhs.name, event_fields[a->a->slot].name)) &&
+	    !closed_has(a->a->slot, w->s, text, sizeof(text))) {
+		rule_error(rs, word_pos(e, w), "%s", text);
 		return false;
+	}
 	if (whole && a->a->slot == F_PROC_COMM && w->s.n > RULE_COMM_MAX)
 		rule_warn(rs, word_pos(e, w),
 			  "'%.*s' never equals '%.*s': a task name has at most 15 bytes",

@@ -133,7 +133,7 @@ int parse_fraction(const char *text, uint64_t *ret_milli)
 
 const char *closest_name(const char *word, const char *const *names, size_t n)
 {
-	size_t len = strlen(word), best = len / 3 + 2;
+	size_t len = strlen(word), best = MIN(len / 3 + 2, len); /* not another letter altogether */
 	const char *ret = NULL;
 
 	if (len > 63)

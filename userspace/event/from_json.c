@@ -8,6 +8,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
+#include "userspace/base/option.h"
 #include "userspace/event/event.h"
 #include "userspace/event/json_keys.h"
 #include "userspace/event/json_raw.h"
@@ -21,6 +22,9 @@
 #define UNKNOWN	      INT16_MIN
 #define RAW	      (INT16_MIN + 1)
 #define SECOND_LEN    19 /* 2026-01-31T12:34:56 */
+/* Problems that a near name helps with. */
+#define UNKNOWN_MEMBER "unknown member"
+#define UNKNOWN_KIND   "unknown kind"
 
 struct raw_member {
 	struct str path, base64;
@@ -474,7 +478,7 @@ static bool find_key(struct reader *r, int *ret_what)
 	s = json_key_find(head, r->key, r->group);
 	if (!s) {
 		*ret_what = !r->group && str_eq(r->key, STR("raw")) ? RAW : find_dotted(r);
-		return *ret_what != UNKNOWN || json_problem(&r->in, "unknown member");
+		return *ret_what != UNKNOWN || json_problem(&r->in, UNKNOWN_MEMBER);
 	}
 	__atomic_store_n(&r->before->likely, (uint16_t)(s - json_slots), __ATOMIC_RELAXED);
 	r->before = s;
@@ -573,7 +577,7 @@ static bool check(struct reader *r)
 		return json_problem(&r->in, "no \"kind\"");
 	r->key = STR("kind");
 	if (!kind)
-		return json_problem(&r->in, "unknown kind");
+		return json_problem(&r->in, UNKNOWN_KIND);
 	r->ev->kind = kind->id;
 	event_set_strz(r->ev, F_KIND, kind->name);
 	if (!event_has(r->ev, F_V))
@@ -583,17 +587,41 @@ static bool check(struct reader *r)
 	       json_problem(&r->in, "unknown schema version");
 }
 
+/* " (did you mean 'proc.comm'?)" or "". */
+static const char *hint_of(const struct reader *r, struct str path, char *out, size_t size)
+{
+	const char *names[F_COUNT > 256 ? F_COUNT : 256], *near = NULL;
+	char word[PATH_LEN_MAX + 1];
+	size_t n = 0;
+
+	out[0] = 0;
+	if (!strcmp(r->in.problem, UNKNOWN_KIND)) {
+		path = event_str(r->ev, F_KIND);
+		for (; n < event_kinds_n && n < ARRAY_SIZE(names); n++)
+			names[n] = event_kinds[n].name;
+	} else if (!strcmp(r->in.problem, UNKNOWN_MEMBER)) {
+		for (; n < F_COUNT; n++)
+			names[n] = event_fields[n].name;
+	}
+	snprintf(word, sizeof(word), "%.*s", (int)MIN(path.n, PATH_LEN_MAX), path.n ? path.p : "");
+	if (n)
+		near = closest_name(word, names, n);
+	if (near)
+		snprintf(out, size, " (did you mean '%s'?)", near);
+	return out;
+}
+
 static int explain(const struct reader *r, struct err *err)
 {
-	char text[PATH_LEN_MAX];
+	char text[PATH_LEN_MAX], hint[96];
 	struct str path = path_of(r, text);
 	size_t at = (size_t)(r->in.p - r->start);
 
 	if (r->in.no_memory)
 		return err_set(err, ENOMEM, "event: out of memory");
 	if (path.n)
-		return err_set(err, EINVAL, "event, byte %zu, '%.*s': %s", at, (int)path.n, path.p,
-			       r->in.problem);
+		return err_set(err, EINVAL, "event, byte %zu, '%.*s': %s%s", at, (int)path.n,
+			       path.p, r->in.problem, hint_of(r, path, hint, sizeof(hint)));
 	return err_set(err, EINVAL, "event, byte %zu: %s", at, r->in.problem);
 }
 

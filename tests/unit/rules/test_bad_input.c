@@ -77,6 +77,10 @@ static const struct bad bad[] = {
 	BAD("unknown operator", HEAD "  condition: proc.comm startwith x\n",
 	    "5:24: unknown operator 'startwith' after field 'proc.comm' (did you mean "
 	    "'startswith'?)"),
+	BAD("outcome that there is not", HEAD "  condition: kind = exec and outcome = sucess\n",
+	    "5:40: no outcome is named 'sucess' (did you mean 'success'?)"),
+	BAD("type of stdin that there is not", HEAD "  condition: proc.stdin in (tty, sock)\n",
+	    "5:34: no type of stdin is named 'sock' (did you mean 'socket'?)"),
 	BAD("unknown macro",
 	    "- macro: shells\n  condition: kind = exec\n" HEAD "  condition: shels\n",
 	    "7:14: undefined macro 'shels' (did you mean 'shells'?)"),

@@ -328,7 +328,8 @@ static void alerts_never_hide_a_kill(void **state)
 
 static void fixtures_say_what_is_wrong(void **state)
 {
-	static const char rules[] = RULE("a", "kind = exec") RULE("b", "kind = exit");
+	static const char rules[] = RULE("a", "kind = exec") RULE("b", "kind = exit")
+		RULE("Second", "kind = exit and proc.pid = 1");
 	struct said said, heard = { .n = 0 };
 	struct ruleset *rs = load(rules, &said);
 	struct err err = { 0 };
@@ -351,6 +352,38 @@ static void fixtures_say_what_is_wrong(void **state)
 	assert_string_equal(err.text, "f:1:1: no rule is named 'c'");
 	assert_int_equal(ruleset_test(rs, "f", STR("{\"kind\":\n"), NULL, NULL, &events, &err),
 			 -EINVAL);
+	static const struct {
+		const char *text, *says;
+	} slips[] = {
+		{ "# near: Secod\n{}\n",
+		  "f:1:1: no rule is named 'Secod' (did you mean 'Second'?)" },
+		{ "# fire: a\n{}\n", "f:1:1: unknown key 'fire' (did you mean 'fires'?)" },
+		{ "#Near: a\n{}\n", "f:1:1: unknown key 'Near' (did you mean 'near'?)" },
+		{ "# sandbx\n{}\n", "f:1:1: unknown key 'sandbx' (did you mean 'sandbox'?)" },
+		{ "# repeat: 3x\n{}\n", "f:1:1: 'repeat' must be 1 to 100000" },
+		{ "{\"kind\":\"exek\"}\n",
+		  "f:1:1: event, byte 15, 'kind': unknown kind (did you mean 'exec'?)" },
+		{ "{\"kind\":\"exec\",\"proc\":{\"com\":\"x\"}}\n",
+		  "f:1:1: event, byte 29, 'proc.com': unknown member (did you mean 'proc.comm'?)" },
+		{ "{\"kind\":\"escape\",\"escape.type\":\"setnss\"}\n",
+		  "f:1:1: no escape type is named 'setnss' (did you mean 'setns'?)" },
+		{ "{\"kind\":\"exec\",\"outcome\":\"sucess\"}\n",
+		  "f:1:1: no outcome is named 'sucess' (did you mean 'success'?)" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(slips); i++) {
+		assert_int_equal(
+			ruleset_test(rs, "f", str_from(slips[i].text), NULL, NULL, &events, &err),
+			-EINVAL);
+		assert_string_equal(err.text, slips[i].says);
+	}
+	/* Prose is no key. */
+	assert_int_equal(
+		ruleset_test(rs, "f",
+			     STR("# note: fires: a\n# Nearly the same: b\n# sand\n# fires: a\n"
+				 "{\"kind\":\"exec\"}\n"),
+			     NULL, NULL, &events, &err),
+		0);
 	/* A fixture that tests nothing is not passed. */
 	assert_int_equal(ruleset_test(rs, "f", STR("{\"kind\":\"oom\"}\n# fires: a\n"), NULL, NULL,
 				      &events, &err),
