@@ -27,7 +27,8 @@ class Page:
     def open(self, path, fragment=""):
         self.b.open("/dev/null")
         self.b.open(path, fragment)
-        ready = wait_for("the page", lambda: self.b.run("return document.body && document.body.dataset.ready"))
+        ready = wait_for("the page", lambda: self.b.run(
+            "const d = document.body && document.body.dataset; return d && (d.ready === 'error' ? 'error' : d.whole)"))
         self.test.assertEqual(ready, "1", self.b.run("return document.getElementById('state').textContent"))
 
     def text(self, name):
@@ -509,6 +510,7 @@ class Made(TestCase):
             p.open(self.page(self.events()))
             self.assertEqual(len(re.findall(rb"/Type\s*/Page\b", b.print())), 1)
             text = p.text("summary")
+            self.assertIn("redacted0 places", text)
             for want in (ID, "Alerts (1)", "R1", "denied", "10.0.0.9", "requests", "warder verify", "Reviewed by"):
                 self.assertIn(want, text)
 

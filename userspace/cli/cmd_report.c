@@ -104,6 +104,7 @@ static int make_page(int fd, const struct report_args *args, const struct verify
 		.records = v->records,
 		.lost = v->gaps,
 		.checkpoints = v->checkpoints,
+		.redactions = v->redactions,
 	};
 	struct report_alias aliases[ALIASES_MAX];
 	struct report_options opt = { .write = fd_new_write,

@@ -11,6 +11,7 @@
 
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
+#include "userspace/base/trust.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/redact/redact.h"
 #include "userspace/store/store.h"
@@ -58,8 +59,19 @@ int redact_keygen(const char *path, struct err *err)
 	return r;
 }
 
-static int read_key(uint8_t ret[ESCROW_KEY_LEN], const char *path, const char *line,
-		    const char *what, struct err *err)
+static int parse_key(uint8_t ret[ESCROW_KEY_LEN], const char *path, const char *line,
+		     struct str text, struct err *err)
+{
+	bool is_secret = !strcmp(line, ESCROW_SECRET_LINE);
+
+	if (escrow_key_parse(ret, line, text) == 0)
+		return 0;
+	return err_set(err, EINVAL,
+		       "key file '%s': it is no %s key of an escrow (warder redact keygen)", path,
+		       is_secret ? "secret" : "public");
+}
+
+static int read_secret(uint8_t ret[ESCROW_KEY_LEN], const char *path, struct err *err)
 {
 	auto_free char *text = NULL;
 	size_t n = 0;
@@ -67,16 +79,19 @@ static int read_key(uint8_t ret[ESCROW_KEY_LEN], const char *path, const char *l
 
 	if (r < 0)
 		return err_set(err, r, "key file '%s': %m", path);
-	r = escrow_key_parse(ret, line, (struct str){ text, n });
+	r = parse_key(ret, path, ESCROW_SECRET_LINE, (struct str){ text, n }, err);
 	sodium_memzero(text, n);
-	return r < 0 ? err_set(err, EINVAL, "key file '%s': it is no %s (warder redact keygen)",
-			       path, what)
-		     : 0;
+	return r;
 }
 
 int redact_escrow_key_file(uint8_t ret[ESCROW_KEY_LEN], const char *path, struct err *err)
 {
-	return read_key(ret, path, ESCROW_PUBLIC_LINE, "public key of an escrow", err);
+	auto_free char *text = NULL;
+	size_t n = 0;
+	/* Who can put his own key there reads what was taken out. */
+	int r = file_read_trusted(path, KEY_FILE_MAX, &text, &n, "key file", err);
+
+	return r < 0 ? r : parse_key(ret, path, ESCROW_PUBLIC_LINE, (struct str){ text, n }, err);
 }
 
 /* ---- reveal ---- */
@@ -172,7 +187,7 @@ int redact_reveal(const char *word, const char *key_path, uint64_t record, struc
 	bool any = false;
 	int r;
 
-	r = read_key(secret, key_path, ESCROW_SECRET_LINE, "secret key of an escrow", err);
+	r = read_secret(secret, key_path, err);
 	if (r == 0)
 		r = bundle_open(&fd, word, "redact reveal", err);
 	if (r == 0)

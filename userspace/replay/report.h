@@ -30,7 +30,7 @@ struct report_evidence {
 	int code;
 	const char *text, *head, *host_key;
 	bool is_signed, is_trusted;
-	uint64_t records, lost, checkpoints;
+	uint64_t records, lost, checkpoints, redactions;
 };
 
 /* Another name that conditions may use for a field. */

@@ -75,6 +75,7 @@ static void put_evidence(struct json *j, const struct report_evidence *e)
 		{ "records", e->records },
 		{ "lost", e->lost },
 		{ "checkpoints", e->checkpoints },
+		{ "redactions", e->redactions },
 	};
 
 	json_key(j, "verify");

@@ -19,8 +19,17 @@ class Evidence {
     this.signer = v.signed ? v.host_key : "";
     const degraded = Object(m.manifest.summary).degraded;
     this.degraded = Array.isArray(degraded) ? degraded.map(String) : [];
+    this.redaction = this.redactionText(v);
     this.strip(v, s);
     this.facts(v, s);
+  }
+
+  // How much was taken out, by which rules, and whether it can be had back.
+  redactionText(v) {
+    const r = Object(Object(this.m.manifest.summary).redaction), e = Object(r.escrow);
+    if (r.on === false) return "off: nothing was taken out";
+    const by = Object.entries(Object(r.by_rule)).map(([k, n]) => `${k} ${Number(n)}`).join(", "), known = Number(r.of_known);
+    return [plural(v.redactions || 0, "place"), by, known ? `known values ${known}` : "", e.kept === undefined ? "" : `${plural(Number(e.kept), "original")} kept sealed${e.not_kept ? `, ${Number(e.not_kept)} not` : ""}: warder redact reveal`].filter(Boolean).join("; ");
   }
 
   verdictWord(code) { return ["Intact", "Altered", "Open or cut", "Intact, with gaps"][code] ?? "Unknown"; }
@@ -55,6 +64,7 @@ class Evidence {
       item("Signed by", v.signed ? hashEl(v.host_key) : el("span", { text: "not signed" }), v.signed && !v.trusted ? el("span", { class: "dim", text: "key not compared" }) : null),
       item("Root", hashEl(this.root || v.head)), item("Records", el("span", { text: countText(v.records) })),
       item("Lost", el("span", { class: v.lost ? "warn-text" : "", text: countText(v.lost) })), item("Alerts", el("span", { class: this.m.alerts.length ? "bad-text" : "", text: countText(this.m.alerts.filter(i => this.m.kind(i) === "rule.alert").length) })),
+      item("Redacted", el("span", { text: this.redaction.startsWith("off") ? "off" : countText(v.redactions || 0), title: this.redaction })),
       item("Ended", el("span", { text: this.ending(s) })), item("Clock", el("span", { text: this.clockState })),
       el("div", { class: "item cmd" }, el("code", { id: "verify-command", text: cmd }), button("Copy", "Copy the verify command", async () => { done.textContent = await copyText(cmd) ? "copied" : "could not copy"; }), done));
   }
@@ -66,7 +76,7 @@ class Evidence {
     const counts = Object.entries(Object(Object(this.m.manifest.summary).by_kind)).map(([k, n]) => `${k} ${Number(n)}`).join(", ");
     const rows = [["verdict", v.text], ["started", s.started], ["lasted", `${clockText(this.m.end)} s`], ["host", s.host], ["sandbox", s.sandbox], ["tenant", s.tenant],
       ["backend", s.backend], ["probes", s.tier], ["policy", s.policy], ["rule set", s.rules], ["degraded", this.degraded.join(", ") || "nothing stated"],
-      ["records by kind", counts], ["chain head", v.head], ["Merkle root", this.root || "none: the record is not signed"], ["host key", v.signed ? v.host_key + (v.trusted ? " (a key that was given)" : " (not compared with a known key)") : "not signed"],
+      ["redacted", this.redaction], ["records by kind", counts], ["chain head", v.head], ["Merkle root", this.root || "none: the record is not signed"], ["host key", v.signed ? v.host_key + (v.trusted ? " (a key that was given)" : " (not compared with a known key)") : "not signed"],
       ["checkpoints", countText(v.checkpoints)]];
     $("facts").replaceChildren(...rows.filter(([, x]) => x).flatMap(([k, x]) => [el("dt", { text: k }), el("dd", { text: x })]));
   }

@@ -5,13 +5,17 @@
 class Files {
   constructor(page) {
     this.page = page; this.m = page.model;
+  }
+
+  fill() {
+    const page = this.page;
     const changes = this.changes = this.compared(), touched = this.touched = this.seen();
     const scans = [];
     for (let i = 0; i < this.m.n; i++) if (this.m.kind(i) === "workspace.scan") scans.push(el("p", { class: "none", text: `Comparison at ${clockText(this.m.t[i])}: ${this.m.what(i)}` }));
     page.tables.put("files", changes.length || touched.length,
       ...(changes.length || scans.length ? [...scans, this.changeTable(changes)] : [el("p", { class: "none", text: "The record has no comparison of the workspace: below is what was seen being done, by path." })]),
       page.tables.table("Files touched while it ran", ["first", "path", "what", "events", "written", "by", "last"],
-        touched.map(f => [page.tables.go(f.first), f.path, [...f.ops].join(" "), f.n, f.bytes ? bytesText(f.bytes) : "", [...f.by].slice(0, 4).join(" "), clockText(this.m.t[f.last])])));
+        touched, f => [page.tables.go(f.first), f.path, [...f.ops].join(" "), f.n, f.bytes ? bytesText(f.bytes) : "", [...f.by].slice(0, 4).join(" "), clockText(this.m.t[f.last])]));
   }
 
   // The last word on each path.
@@ -45,11 +49,11 @@ class Files {
       const a = m.get(i, "file.mode_before"), b = m.get(i, "file.mode");
       return a !== undefined && b !== undefined && a !== b ? ` mode ${a.toString(8)} → ${b.toString(8)}` : m.get(i, "file.executable") ? " executable" : "";
     };
-    return this.page.tables.table("Files created, changed, deleted", ["at", "change", "path", "size before", "after", "SHA-256 before", "after", "text"], changes.map(c => {
+    return this.page.tables.table("Files created, changed, deleted", ["at", "change", "path", "size before", "after", "SHA-256 before", "after", "text"], changes, c => {
       const row = [this.page.tables.go(c.i), el("span", { class: "chip " + c.op, text: c.op + mode(c.i) }), c.path, size(c.i, "file.size_before"), size(c.i, "file.size"),
         hashEl(m.text(c.i, "file.sha256_before")), m.text(c.i, "file.sha256") ? hashEl(m.text(c.i, "file.sha256")) : el("span", { class: "dim", text: m.text(c.i, "file.unhashed") ? `not hashed: ${m.text(c.i, "file.unhashed")}` : "–" }), this.diffButton(c)];
       return row;
-    }));
+    });
   }
 
   diffButton(c) {

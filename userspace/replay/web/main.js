@@ -16,7 +16,10 @@ class Page {
     this.events = new Events(this);
     this.tree = new Tree(this);
     this.search = new Search(this);
-    this.summary = new Summary(this);
+    this.tasks = [];
+    this.parts = new Map([["alerts", () => this.tables.alerts()], ["network", () => this.tables.network()], ["packages", () => this.tables.packages()],
+      ["files", () => this.files.fill()], ["summary", () => new Summary(this)]]);
+    addEventListener("beforeprint", () => { for (const id of [...this.parts.keys()]) this.need(id); });
     if (model.frames.length) this.terminal = new Terminal(model, this.clock);
     document.body.classList.toggle("no-terminal", !this.terminal);
     $("p-terminal").hidden = !this.terminal;
@@ -25,6 +28,24 @@ class Page {
     this.theme();
     addEventListener("keydown", e => this.key(e), true);
     if (!this.link.read()) this.begin();
+  }
+
+  // What nobody looks at yet is made when somebody does, or else when nothing else is to be done.
+  need(id) {
+    const make = this.parts.get(id);
+    this.parts.delete(id);
+    make?.();
+  }
+  later(task) { this.tasks.push(task); }
+  // One thing at a time: between two of them the page answers. Resolves when there is no more.
+  async rest() {
+    for (;;) {
+      const id = this.parts.keys().next().value, task = this.tasks.shift();
+      if (task) task();
+      else if (id) this.need(id);
+      else return;
+      await new Promise(done => setTimeout(done));
+    }
   }
 
   // Where a reviewer begins: at the first alert, or with everything there at the end.
@@ -83,6 +104,7 @@ class Page {
   }
   show(tab) {
     this.tab = tab;
+    this.need(tab);
     for (const id of TABS) {
       const on = id === tab;
       $("t-" + id).setAttribute("aria-selected", String(on));
@@ -134,6 +156,9 @@ load().then(async m => {
   await page.terminal?.ready;
   performance.mark("ready");
   document.body.dataset.ready = "1";
+  await new Promise(done => requestAnimationFrame(() => setTimeout(done))); // it is on the screen first
+  await page.rest();
+  document.body.dataset.whole = "1";
 }).catch(e => {
   $("state").hidden = false;
   $("state").className = "note s1";

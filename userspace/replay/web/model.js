@@ -118,8 +118,10 @@ class Model {
       bins > 1 ? (bins - 1) * d.us / 1e6 : 0, 1e-3);
     this.alerts = [];
     for (let i = 0; i < this.n; i++) if (this.isAlert(i)) this.alerts.push(i);
-    const all = [...this.t, ...this.frameTimes].sort((a, b) => a - b);
-    this.activity = Float64Array.from(all);
+    this.activity = new Float64Array(this.n + this.frames.length);
+    this.activity.set(this.t);
+    this.activity.set(this.frameTimes, this.n);
+    this.activity.sort();
     this.start0 = Date.parse(this.session.started);
     this.manifest = {};
     try { this.manifest = Object(JSON.parse(this.head.manifest)); } catch { /* not to be had: the page says less */ }

@@ -13,13 +13,13 @@ class Summary {
     $("summary").replaceChildren(
       el("h2", { text: `Session ${ev.id}` }), el("p", { class: "verdict", text: `${ev.verdictWord(v.code)}: ${v.text}` }),
       rows([["command", s.command], ["started", s.started], ["lasted", `${clockText(m.end)} s`], ["ended", ev.ending(s)], ["host, sandbox, tenant", [s.host, s.sandbox, s.tenant].filter(Boolean).join(", ")],
-        ["backend, probes", [s.backend, s.tier].filter(Boolean).join(", ")], ["policy", s.policy], ["rule set", s.rules], ["records", `${countText(v.records)}, ${countText(v.lost)} lost`], ["degraded", ev.degraded.join(", ") || "nothing stated"], ["clock", ev.clockState],
+        ["backend, probes", [s.backend, s.tier].filter(Boolean).join(", ")], ["policy", s.policy], ["rule set", s.rules], ["records", `${countText(v.records)}, ${countText(v.lost)} lost`], ["redacted", ev.redaction], ["degraded", ev.degraded.join(", ") || "nothing stated"], ["clock", ev.clockState],
         ["root", ev.root || v.head], ["signed by", v.signed ? v.host_key : "not signed"], ["to check", ev.command]]),
       part("Alerts", alerts, 8, i => `${clockText(m.t[i])}  ${m.text(i, "rule.priority") || ""}  ${m.text(i, "rule.name") || ""}: ${m.text(i, "rule.output") || ""}`),
       part("Not recorded", gaps, 4, b => `${clockText(b.from)} to ${clockText(b.to)}: ${b.text}`),
       part("Files", changes, 10, x => x),
       part("Destinations", t.peers, 8, p => `${p.denied ? "denied" : p.failed ? "failed" : "allowed"}  ${[...p.names].join(", ")} ${p.where}${p.port === undefined ? "" : " port " + p.port}, sent ${bytesText(p.out)}, received ${bytesText(p.in)}`),
-      part("Packages", t.installed, 6, r => `${r[1]} ${r[2]} ${r[3] || ""}`),
+      part("Packages", t.installed, 6, p => `${p.manager} ${p.name} ${p.version || ""}`),
       el("section", { class: "sign" }, el("span", { text: "Reviewed by" }), el("span", { text: "Date" }), el("span", { text: "Verdict" })));
   }
 }

@@ -2,26 +2,26 @@
 // Alerts, destinations, names and packages, gathered from the events. Each row has a button, ours, that shows its
 // event; nothing of a row is a link.
 
-const TABLE_MAX = 1000;
+const TABLE_MAX = 1000, TABLE_FIRST = 100;
 
 class Tables {
   constructor(page) {
     this.page = page; this.m = page.model;
-    this.alerts();
-    this.network();
-    this.packages();
   }
 
   go(i) { return button(clockText(this.m.t[i]), `${clockText(this.m.t[i])}: show this event`, () => this.page.select(i), "go"); }
 
-  // rows: arrays of strings, elements or numbers (set to the right)
-  table(caption, heads, rows) {
-    if (!rows.length) return el("p", { class: "none", text: `${caption}: none.` });
+  // row(item): an array of strings, elements or numbers (set to the right). The first rows are there at once, the
+  // others when nothing else is to be done.
+  table(caption, heads, items, row) {
+    if (!items.length) return el("p", { class: "none", text: `${caption}: none.` });
     const cell = c => c instanceof Node ? el("td", {}, c) : typeof c === "number" ? el("td", { class: "num", text: countText(c) }) : el("td", { text: c ?? "" });
-    const t = el("table", {}, el("caption", { text: `${caption} (${countText(rows.length)})` }),
-      el("thead", {}, el("tr", {}, ...heads.map(h => el("th", { text: h, scope: "col" })))),
-      el("tbody", {}, ...rows.slice(0, TABLE_MAX).map(r => el("tr", { class: r.cls }, ...r.map(cell)))));
-    if (rows.length > TABLE_MAX) return el("div", {}, t, el("p", { class: "none", text: `${countText(rows.length - TABLE_MAX)} more: use the filter of the events.` }));
+    const made = (from, to) => items.slice(from, to).map(x => { const r = row(x); return el("tr", { class: r.cls }, ...r.map(cell)); });
+    const body = el("tbody", {}, ...made(0, TABLE_FIRST));
+    for (let k = TABLE_FIRST; k < Math.min(items.length, TABLE_MAX); k += TABLE_FIRST) this.page.later(() => body.append(...made(k, Math.min(k + TABLE_FIRST, TABLE_MAX))));
+    const t = el("table", {}, el("caption", { text: `${caption} (${countText(items.length)})` }),
+      el("thead", {}, el("tr", {}, ...heads.map(h => el("th", { text: h, scope: "col" })))), body);
+    if (items.length > TABLE_MAX) return el("div", {}, t, el("p", { class: "none", text: `${countText(items.length - TABLE_MAX)} more: use the filter of the events.` }));
     return t;
   }
   put(id, n, ...nodes) {
@@ -31,14 +31,14 @@ class Tables {
   }
 
   alerts() {
-    const m = this.m, rows = m.alerts.map(i => {
+    const m = this.m, row = i => {
       const kind = m.kind(i), rule = m.text(i, "rule.name");
       const r = kind === "rule.alert" ? [this.go(i), m.text(i, "rule.priority") || "", rule, m.text(i, "rule.output") || "", m.text(i, "rule.enforced") || ""]
         : [this.go(i), kind, rule || m.text(i, "escape.type") || m.text(i, "limit.type") || "", m.what(i), m.text(i, "action.result") || ""];
       r.cls = kind === "rule.alert" ? "grave" : "";
       return r;
-    });
-    this.put("alerts", rows.length, this.table("Alerts, escapes, limits and actions", ["at", "priority", "rule", "what", "became of it"], rows));
+    };
+    this.put("alerts", m.alerts.length, this.table("Alerts, escapes, limits and actions", ["at", "priority", "rule", "what", "became of it"], m.alerts, row));
   }
 
   destinations() {
@@ -90,17 +90,16 @@ class Tables {
     const peers = this.peers = this.destinations(), names = this.asked = this.names();
     this.put("network", peers.length,
       this.table("Destinations", ["first", "verdict", "name", "address", "port", "proto", "times", "sent", "received", "last"],
-        peers.map(p => [this.go(p.first), verdict(p), [...p.names].join(", "), p.where, p.port === undefined ? "" : String(p.port), p.proto, p.n, bytesText(p.out), bytesText(p.in), clockText(this.m.t[p.last])])),
+        peers, p => [this.go(p.first), verdict(p), [...p.names].join(", "), p.where, p.port === undefined ? "" : String(p.port), p.proto, p.n, bytesText(p.out), bytesText(p.in), clockText(this.m.t[p.last])]),
       this.table("Names asked for", ["first", "name", "types", "times", "answer"],
-        names.map(d => [this.go(d.first), d.name, [...d.types].join(" "), d.n, d.answers || d.rcode])));
+        names, d => [this.go(d.first), d.name, [...d.types].join(" "), d.n, d.answers || d.rcode]));
   }
 
   packages() {
     const m = this.m, rows = this.installed = [];
     for (let i = 0; i < m.n; i++)
-      if (m.kind(i) === "package.install")
-        rows.push([this.go(i), m.text(i, "package.manager"), m.text(i, "package.name"), m.text(i, "package.version"),
-          m.text(i, "package.from") === "files" ? "seen in files" : "asked for", m.text(i, "package.url") || m.text(i, "package.registry") || "", m.text(i, "package.hash") || ""]);
-    this.put("packages", rows.length, this.table("Packages", ["at", "by", "name", "version", "how known", "from", "hash"], rows));
+      if (m.kind(i) === "package.install") rows.push({ i, manager: m.text(i, "package.manager"), name: m.text(i, "package.name"), version: m.text(i, "package.version") });
+    this.put("packages", rows.length, this.table("Packages", ["at", "by", "name", "version", "how known", "from", "hash"], rows, p => [this.go(p.i), p.manager, p.name, p.version,
+      m.text(p.i, "package.from") === "files" ? "seen in files" : "asked for", m.text(p.i, "package.url") || m.text(p.i, "package.registry") || "", m.text(p.i, "package.hash") || ""]));
   }
 }

@@ -2,6 +2,7 @@
 // The terminal as it was: the player draws it, this page's clock moves it. The player gets the stream through
 // TerminalFilter and no keys: nothing of the recording can do anything but be on the screen.
 
+const STEP_MAX = 1500; // records that are drawn at once: between two such steps the page answers
 const COLS_MAX = 400, ROWS_MAX = 200, PLAIN_MAX = 100000;
 
 class Terminal {
@@ -44,25 +45,33 @@ class Terminal {
 
   sync(t) {
     if (!this.dispatch) return;
-    const to = upperBound(this.m.frameTimes, t + 1e-9);
-    if (to < this.at) this.reset();
-    let out = [];
+    this.to = upperBound(this.m.frameTimes, t + 1e-9);
+    if (this.to < this.at) this.reset();
+    if (!this.timer) this.step();
+  }
+  step() {
+    this.timer = 0;
+    this.draw(Math.min(this.to, this.at + STEP_MAX));
+    if (this.at < this.to) this.timer = setTimeout(() => this.step());
+  }
+  draw(to) {
+    let out = "";
+    const put = () => { if (out) this.dispatch("output", [out]); out = ""; };
     for (; this.at < to; this.at++) {
       const f = this.m.frames[this.at];
       if (f.type === "o") {
-        if (this.plain) out.push(this.filter.feed(f.v.replace(/\r+\n/g, "\n")).plain);
-        else out.push(this.filter.feed(f.stream ? f.v.replace(/\r?\n/g, "\r\n") : f.v).screen);
+        if (this.plain) out += this.filter.feed(f.v.replace(/\r+\n/g, "\n")).plain;
+        else out += this.filter.feed(f.stream ? f.v.replace(/\r?\n/g, "\r\n") : f.v).screen;
       }
       else if (f.type === "r") {
-        if (out.length) this.dispatch("output", out);
-        out = [];
+        put();
         this.dispatch("resize", this.sizeOf(f));
       } else if (f.type === "c") {
         const text = `${bytesText(f.v)} were not kept`;
-        out.push(this.plain ? `\n[${text}]\n` : `\r\n\x1b[0;7m ${text} \x1b[0m\r\n`);
+        out += this.plain ? `\n[${text}]\n` : `\r\n\x1b[0;7m ${text} \x1b[0m\r\n`;
       }
     }
-    if (out.length) this.dispatch("output", out);
+    put();
   }
 }
 
