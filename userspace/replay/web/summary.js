@@ -11,7 +11,7 @@ class Summary {
     const alerts = m.alerts.filter(i => m.kind(i) === "rule.alert"), gaps = page.bar.bands.filter(b => b.kind === "gap");
     const changes = f.changes.length ? f.changes.map(c => `${c.op} ${c.path}  ${(m.text(c.i, "file.sha256") || "").slice(0, 16)}`) : f.touched.filter(x => x.bytes || x.ops.has("delete") || x.ops.has("rename")).map(x => `${[...x.ops].join(" ")} ${x.path}`);
     $("summary").replaceChildren(
-      el("h2", { text: `Session ${ev.id}` }), el("p", { class: "verdict", text: `${ev.verdictWord(v.code)}: ${v.text}` }),
+      el("h2", { text: `Session ${ev.id}` }), el("p", { class: "verdict", text: v.text.toLowerCase().startsWith(ev.verdictWord(v.code).toLowerCase()) ? v.text[0].toUpperCase() + v.text.slice(1) : `${ev.verdictWord(v.code)}: ${v.text}` }),
       rows([["command", s.command], ["started", s.started], ["lasted", `${clockText(m.end)} s`], ["ended", ev.ending(s)], ["host, sandbox, tenant", [s.host, s.sandbox, s.tenant].filter(Boolean).join(", ")],
         ["backend, probes", [s.backend, s.tier].filter(Boolean).join(", ")], ["policy", s.policy], ["rule set", s.rules], ["records", `${countText(v.records)}, ${countText(v.lost)} lost`], ["redacted", ev.redaction], ["degraded", ev.degraded.join(", ") || "nothing stated"], ["clock", ev.clockState],
         ["root", ev.root || v.head], ["signed by", v.signed ? v.host_key : "not signed"], ["to check", ev.command]]),
