@@ -10,7 +10,7 @@ import unittest
 from warder import *
 
 KERNEL_MAX = 48 << 20
-AGENT_MAX_MB = 33  # against growth; the target is 30, `make bench` has the row: it stands at 30 to 32
+AGENT_MAX_MB = 38  # against growth, with what waits while it is behind; caught up it is to be 30: `make bench` has the row
 
 
 def agents(pid):
