@@ -234,6 +234,18 @@ $(BUILD)/tests/unit/$(1)/%: $(BUILD)/obj/tests/unit/$(1)/%.o $(foreach f,$(RANK_
 endef
 $(foreach f,$(FOLDERS),$(eval $(call unit_rule,$(f))))
 
+# gVisor's messages are read a second time by protobuf-c, to compare: tests/unit/event/seccheck.proto.
+$(BUILD)/gen/seccheck.pb-c.c: tests/unit/event/seccheck.proto
+	$(call say,PROTOC,$@)
+	$(Q)mkdir -p $(@D) && protoc-c --c_out=$(@D) --proto_path=$(<D) $(<F)
+$(BUILD)/obj/gen/seccheck.pb-c.o: $(BUILD)/gen/seccheck.pb-c.c $(BUILD)/stamp/cc
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -c -o $@ $<
+$(BUILD)/obj/tests/unit/event/test_seccheck.o: CPPFLAGS_ALL += -I$(BUILD)/gen
+$(BUILD)/obj/tests/unit/event/test_seccheck.o: $(BUILD)/gen/seccheck.pb-c.c
+$(BUILD)/tests/unit/event/test_seccheck: $(BUILD)/obj/gen/seccheck.pb-c.o
+$(BUILD)/tests/unit/event/test_seccheck: LIBS_ALL += $(BUILD)/obj/gen/seccheck.pb-c.o -lprotobuf-c
+
 # Helper programs are free-standing: `// libs: -lfoo` in their first lines names what they link. They are not
 # what is tested, and some are static: no sanitizers.
 # Some are shared objects, for LD_PRELOAD: -pie is not for them.
