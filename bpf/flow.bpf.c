@@ -5,7 +5,7 @@
  * The end is when the last descriptor is closed (cgroup/sock_release, also when the sandbox is killed)
  * or when TCP gives up before (inet_sock_set_state), whichever is first. At release nothing more can be
  * written: what still waits in the send queue counts as sent. UDP and raw sockets are counted packet by
- * packet in dns.bpf.c. Misses: bytes of MPTCP before 6.5; datagrams of sockets made outside. */
+ * packet in dns.bpf.c. Misses: bytes of MPTCP before 6.5; datagrams of sockets made outside (their sends: passed.bpf.c). */
 #include "bpf/lib/sock.bpf.h"
 
 #define SEND_SHUTDOWN 2

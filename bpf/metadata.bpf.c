@@ -2,7 +2,7 @@
 /* Addresses at which clouds hand out the credentials of the machine itself. Asked for before the act, with the
  * kernel's copy of the address, so io_uring and v4-mapped addresses are no way around; which they are is user
  * space's (capture/metadata.c). Programs of their own: with those of net.bpf.c the stack would not do. Fires
- * for each connect and unconnected datagram of a sandbox. Misses sockets made outside of it. */
+ * for each connect and unconnected datagram of a sandbox. Misses sockets made outside of it: passed.bpf.c. */
 #include "bpf/lib/emit.bpf.h"
 #include "bpf/lib/task.bpf.h"
 

@@ -5,6 +5,8 @@
 #include "bpf/lib/writes.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
 
+extern const volatile bool sends_by_call;
+
 #define MAP_SHARED	    1
 #define MAP_SHARED_VALIDATE 3
 #define MAP_TYPE	    3
@@ -35,7 +37,10 @@ SYSCALL_END(sys_write)
 	if (ret <= 0 || !st || st->role != ROLE_PAYLOAD)
 		return 0;
 	c = call_of(regs, t);
-	written(st, arg_at(regs, c.compat, calls[c.nr & (CALLS_MAX - 1)].dir ? 2 : 0), ret, c.nr);
+	if (written(st, arg_at(regs, c.compat, calls[c.nr & (CALLS_MAX - 1)].dir ? 2 : 0), ret,
+		    c.nr) &&
+	    sends_by_call)
+		bpf_tail_call(ctx, table, SLOT_SEND); /* a socket, perhaps */
 	pressure(st);
 	return 0;
 }

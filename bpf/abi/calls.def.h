@@ -98,6 +98,11 @@ CALL(listen, 50, 363, NET, NET_LISTEN, 0, -1, -1, -1, -1)
 CALL64(accept, 43, NET, NET_ACCEPT, 0, -1, -1, -1, -1)
 CALL(accept4, 288, 364, NET, NET_ACCEPT, 0, -1, -1, -1, -1)
 
+/* what goes out through sockets that were passed in: portable tier only */
+CALL(sendto, 44, 369, SEND, NET_SEND, 0, 0, -1, -1, -1)
+CALL(sendmsg, 46, 370, SEND, NET_SEND, 0, 0, -1, -1, -1)
+CALL(sendmmsg, 307, 345, SEND, NET_SEND, 0, 0, -1, -1, -1)
+
 /* escape signals */
 CALL(clone, 56, 120, ESCAPE, ESCAPE_CLONE_NS, 0, -1, -1, -1, -1)
 CALL(clone3, 435, 435, ESCAPE, ESCAPE_CLONE_NS, 0, -1, -1, -1, -1)

@@ -17,9 +17,9 @@ struct sandbox_cfg {
 	__u32 armed; /* set by the kernel at the payload's first exec: until then set-up is quiet */
 	__u32 events_off; /* EVENTS_OFF_* not wanted; 0 = all are */
 	__u32 pressure;	  /* enum pressure_policy */
-	__u32 doomed;	  /* set by the kernel: one of it is killed, so each other one is at its next call */
-	__u32 left;	  /* tasks that left the cgroup: cgroup.kill does not reach them */
-	__u32 enforce;	  /* number of a set in `enforce_sets`; 0 = none */
+	__u32 doomed; /* set by the kernel: one of it is killed, so each other one is at its next call */
+	__u32 left;    /* tasks that left the cgroup: cgroup.kill does not reach them */
+	__u32 enforce; /* number of a set in `enforce_sets`; 0 = none */
 };
 
 /* Families of kinds (last column of WIRE_KINDS). Membership, enforcement and kills go on without. */
@@ -97,14 +97,26 @@ enum pressure_policy {
 
 #define GUARD_KINDS 64
 
+/* What a sandbox put into a ring while that was at least half full. */
+struct guard_share {
+	__u64 turn; /* the ring's then (`crowds`): of another one it is nothing */
+	__u64 bytes;
+};
+
 /* `guards`: by sandbox id modulo SANDBOXES_MAX. BPF_F_MMAPABLE: an unprivileged reader sees `pressed`. */
 struct guard {
-	__u64 off;		    /* bit per kind (ENFORCE_KIND) that is not wanted */
-	__u32 policy;		    /* enum pressure_policy */
-	__u32 pressed;		    /* how often a producer was stopped or killed */
-	__u64 over_at;		    /* when it was last well beyond its rate, CLOCK_BOOTTIME ns */
+	__u64 off;		      /* bit per kind (ENFORCE_KIND) that is not wanted */
+	__u32 policy;		      /* enum pressure_policy */
+	__u32 pressed;		      /* how often a producer was stopped or killed */
+	struct guard_share shares[2]; /* by enum wire_ring */
 	__u64 full_at[GUARD_KINDS]; /* token bucket: CLOCK_BOOTTIME ns when it will be full again */
 };
+
+/* `crowds`: by enum wire_ring: turn << CROWD_TURN | sandboxes that put something into it in this turn. A turn begins
+ * when the ring is half full, is called by the ring's producer position then, and ends when all that was there then
+ * was read. */
+#define CROWD_TURN 16
+#define CROWD_MASK 0xffff
 
 /* When a ring is this full, in eighths: */
 #define GUARD_FROM   4 /* each sandbox gets no more than its rate of each kind */
@@ -113,8 +125,6 @@ struct guard {
 
 /* The rate then: a flood leaves the other half of the ring to those that are quiet. */
 #define GUARD_NS_PER_BYTE 8000	      /* 125 kB/s of each kind */
-#define GUARD_OVER	  (16 << 10)  /* so much beyond it: who is killed for a full ring, */
-#define GUARD_OVER_NS	  100000000ull /* and for how long after that */
 #define GUARD_BURST	  (160 << 10) /* one exec with 128 KiB of arguments fits */
 
 /* Processes stopped for a full ring: `stopped`, key tgid, value start of the process. */
@@ -173,7 +183,7 @@ enum enforce_by {
 /* `enforce_sets`: key __u32 number, as in sandbox_cfg.enforce. One update replaces a set as a whole, with the classes
  * that it leads to: rows of the same map, whose numbers are never used again. */
 struct enforce_set {
-	__u32 keys;  /* number in the keys of the other maps */
+	__u32 keys; /* number in the keys of the other maps */
 	__u32 names; /* number in the keys of `enforce_names`; 0: the same for all programs. Else this row is for those
 			that are not known */
 	__u16 cut_id,
@@ -249,7 +259,8 @@ enum watched_class {
 	WATCHED_SOCKET = 4, /* of a container engine */
 	WATCHED_DEVICE = 5, /* below /dev: sought is told, too */
 	WATCHED_PROC_MEM = 6,
-	WATCHED_STEERS = 7, /* the kernel: to be refused to write it is told, wherever the name leads */
+	WATCHED_STEERS =
+		7, /* the kernel: to be refused to write it is told, wherever the name leads */
 };
 
 struct watched_key {
@@ -257,16 +268,16 @@ struct watched_key {
 };
 
 /* Hooks in front of acts on names, and the kinds that they are about (full tier). */
-#define NAME_HOOKS(X)        \
-	X(MKNOD, mknod)      \
-	X(MKDIR, mkdir)      \
-	X(UNLINK, unlink)    \
-	X(RMDIR, rmdir)      \
-	X(SYMLINK, symlink)  \
-	X(LINK, link)        \
-	X(RENAME, rename)    \
-	X(CHMOD, chmod)      \
-	X(CHOWN, chown)      \
+#define NAME_HOOKS(X)       \
+	X(MKNOD, mknod)     \
+	X(MKDIR, mkdir)     \
+	X(UNLINK, unlink)   \
+	X(RMDIR, rmdir)     \
+	X(SYMLINK, symlink) \
+	X(LINK, link)       \
+	X(RENAME, rename)   \
+	X(CHMOD, chmod)     \
+	X(CHOWN, chown)     \
 	X(TRUNCATE, truncate)
 
 #define NAME_HOOK_ENUM(name, hook) NAME_HOOK_##name,

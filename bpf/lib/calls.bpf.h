@@ -21,7 +21,8 @@ enum slot {
 	SLOT_LIMIT,
 	SLOT_WRITE,
 	SLOT_CLOSE,
-	SLOT_MMAP
+	SLOT_MMAP,
+	SLOT_SEND
 };
 
 struct call {

@@ -92,25 +92,74 @@ static __always_inline bool guard_stops(struct guard *g, __u32 kind, __u32 len)
 
 	if (full < now)
 		full = now;
-	if (full - now > (__u64)GUARD_OVER * GUARD_NS_PER_BYTE)
-		g->over_at = now;
 	if (full - now > (__u64)GUARD_BURST * GUARD_NS_PER_BYTE)
 		return true;
 	*at = full + (__u64)len * GUARD_NS_PER_BYTE;
 	return false;
 }
 
+static __always_inline __u64 ring_size(__u32 ring)
+{
+	return ring == WIRE_RING_URGENT ? bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE)
+					: bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE);
+}
+
+static __always_inline __u64 ring_used(__u32 ring)
+{
+	return ring == WIRE_RING_URGENT ? bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA)
+					: bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
+}
+
+static __always_inline __u64 ring_pos(__u32 ring, __u32 which)
+{
+	return ring == WIRE_RING_URGENT ? bpf_ringbuf_query(&urgent, which)
+					: bpf_ringbuf_query(&bulk, which);
+}
+
+/* Whose is what fills a ring from its half on: for who is to be killed for it. */
+static __always_inline void guard_count(struct guard *g, __u32 ring, __u32 len)
+{
+	struct guard_share *mine = &g->shares[ring & 1];
+	__u64 *crowd = bpf_map_lookup_elem(&crowds, &ring), turn, was;
+
+	if (!crowd)
+		return;
+	was = *crowd;
+	if (ring_pos(ring, BPF_RB_CONS_POS) >= was >> CROWD_TURN)
+		__sync_val_compare_and_swap(crowd, was,
+					    ring_pos(ring, BPF_RB_PROD_POS) << CROWD_TURN);
+	turn = *crowd >> CROWD_TURN;
+	was = mine->turn;
+	if (was != turn && __sync_val_compare_and_swap(&mine->turn, was, turn) == was) {
+		mine->bytes = 0;
+		__sync_fetch_and_add(crowd, 1);
+	}
+	__sync_fetch_and_add(&mine->bytes, len + 8 /* BPF_RINGBUF_HDR_SZ */);
+}
+
+/* Did this sandbox take its fair share of a quarter of the ring, beyond what was there when it was half full? Asked when
+ * three quarters are taken: of those who did it one always has, and all others together find room in the last
+ * quarter. So it does not fill up, however many they are, and who only comes by is not killed. */
+static __always_inline bool guard_filled(const struct guard *g, __u32 ring)
+{
+	const struct guard_share *mine = &g->shares[ring & 1];
+	__u64 *crowd = bpf_map_lookup_elem(&crowds, &ring);
+
+	return crowd && *crowd >> CROWD_TURN == mine->turn &&
+	       mine->bytes * (*crowd & CROWD_MASK) >= ring_size(ring) / 4;
+}
+
 /* May the record go out into a ring that is half full? scarce: what is left is for escapes. 0 = yes. */
-GLOBAL int emit_crowded(__u32 sandbox, __u32 kind, __u32 len, bool scarce)
+GLOBAL int emit_crowded(__u32 ring, __u32 sandbox, __u32 kind, __u32 len, bool scarce)
 {
 	__u32 key = sandbox & (SANDBOXES_MAX - 1);
 	struct guard *g = bpf_map_lookup_elem(&guards, &key);
 
 	if (!g)
 		return ADMIT_FULL;
-	/* with kill it only finds out who it is that fills the ring */
-	if (g->policy != PRESSURE_STOP && guard_stops(g, kind, len) && g->policy == PRESSURE_DROP)
+	if (g->policy == PRESSURE_DROP && guard_stops(g, kind, len))
 		return ADMIT_RATE;
+	guard_count(g, ring, len);
 	return scarce && kind != WIRE_ESCAPE && kind != WIRE_OOM ? ADMIT_FULL : 0;
 }
 
@@ -126,22 +175,24 @@ GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 		return ADMIT_FULL;
 	if (as < GUARD_KINDS && g->off >> as & 1)
 		return ADMIT_OFF;
-	if (ring == WIRE_RING_URGENT) {
-		used = bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA);
-		size = bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE);
-	} else {
-		used = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
-		size = bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE);
-	}
+	used = ring_used(ring);
+	size = ring_size(ring);
 	if (used < size / 8 * GUARD_FROM)
 		return 0;
-	return emit_crowded(sandbox, kind, len,
+	return emit_crowded(ring, sandbox, kind, len,
 			    ring == WIRE_RING_URGENT && used >= size / 8 * RESERVE_FROM);
 }
 
-/* A ring is three quarters full, and this sandbox's policy is to stop or kill who fills it. By programs
- * that may send signals, when the current task is the producer. The last quarter has room for what other
- * tasks have under way. */
+/* A ring is three quarters full, and by this sandbox's policy who fills it is killed, or stopped, which harms nobody,
+ * so there it is whoever makes a record. */
+static __always_inline bool guard_presses(const struct guard *g, __u32 ring)
+{
+	return ring_used(ring) >= ring_size(ring) / 8 * PRESSURE_AT &&
+	       (g->policy == PRESSURE_STOP || guard_filled(g, ring));
+}
+
+/* By programs that may send signals, when the current task is the producer. The last quarter of a ring has room for
+ * what other tasks have under way. */
 GLOBAL int pressure(struct task_state *st)
 {
 	struct guard *g;
@@ -154,13 +205,7 @@ GLOBAL int pressure(struct task_state *st)
 	g = bpf_map_lookup_elem(&guards, &key);
 	if (!g || g->policy == PRESSURE_DROP)
 		return 0;
-	if (bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA) <
-		    bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE) / 8 * PRESSURE_AT &&
-	    bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA) <
-		    bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE) / 8 * PRESSURE_AT)
-		return 0;
-	/* to be stopped harms nobody; killed is only who filled it, not who comes by */
-	if (g->policy == PRESSURE_KILL && bpf_ktime_get_boot_ns() - g->over_at > GUARD_OVER_NS)
+	if (!guard_presses(g, WIRE_RING_BULK) && !guard_presses(g, WIRE_RING_URGENT))
 		return 0;
 	if (bpf_send_signal(g->policy == PRESSURE_STOP ? 19 : 9)) {
 		count_fail(FAIL_SIGNAL);

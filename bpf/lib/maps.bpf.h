@@ -59,6 +59,13 @@ struct {
 } guards __weak SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, __u64);
+} crowds __weak SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, STOPPED_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -176,8 +176,8 @@ GLOBAL int write_open(struct scratch *s, struct task_state *st, __u64 file, __u3
 	return 0;
 }
 
-/* Not known before: told at once. */
-static __always_inline void write_new(struct task_struct *t, struct task_state *st,
+/* Not known before: told at once. False: it is no regular file. */
+static __always_inline bool write_new(struct task_struct *t, struct task_state *st,
 				      const struct write_key *key, struct write_state *w,
 				      struct file *f, __u64 n, __u32 nr)
 {
@@ -185,22 +185,23 @@ static __always_inline void write_new(struct task_struct *t, struct task_state *
 	struct scratch *s;
 
 	if (!write_fill(&fresh, f))
-		return;
+		return false;
 	fresh.bytes = n;
 	fresh.count = 1;
 	fresh.told = 1;
 	fresh.first_ts = bpf_ktime_get_boot_ns();
 	if (!write_keep(t, st, key, &fresh, w))
-		return;
+		return true;
 	w = bpf_map_lookup_elem(&writes, key);
 	s = scratch_get();
 	if (!s) {
 		no_scratch(st, WIRE_FILE_WRITE);
-		return;
+		return true;
 	}
 	if (w)
 		WRITE_TELL(s, st, w, (__u64)f, key->fd, nr);
 	scratch_put(s);
+	return true;
 }
 
 /* One more write to a file that is known. */
@@ -229,7 +230,7 @@ static __always_inline void write_add(struct task_state *st, const struct write_
 	scratch_put(s);
 }
 
-/* `n` bytes went into what is behind `fd`. */
+/* `n` bytes went into what is behind `fd`. 1: it is no regular file. */
 GLOBAL int written(struct task_state *st, __u32 fd, __u64 n, __u32 nr)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -251,8 +252,7 @@ GLOBAL int written(struct task_state *st, __u32 fd, __u64 n, __u32 nr)
 			scratch_put(s);
 		}
 	}
-	write_new(t, st, &key, w, f, n, nr);
-	return 0;
+	return !write_new(t, st, &key, w, f, n, nr);
 }
 
 /* `fd` may have been closed, or may be a copy of `from` now (-1: of none). */

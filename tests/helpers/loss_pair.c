@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // ours: capture
-/* Two sandboxes under one set of probes, and a reader that is slow: what does the flood of one cost the other?
+/* Sandboxes under one set of probes, and a reader that is slow: what does the flood of one cost the other?
  *
- *   loss_pair [--drain-at PERCENT] [--policy drop|stop|kill] [--urgent N] [--bulk N] -- COMMAND1... -- COMMAND2...
+ *   loss_pair [--drain-at PERCENT] [--hold yes] [--policy drop|stop|kill] [--urgent N] [--bulk N] -- COMMAND1...
+ *             -- COMMAND2... ...
  *
- * The reader drains only when a ring is that full (default 0), when a producer was stopped or killed, and at the end.
- * Both start in a directory of their own below the current one. Prints one JSON object: for each sandbox (1, 2) the
- * records that came by kind, the gaps, how often it was pressed, the wait status; and how many came out of order. */
+ * The reader drains only when a ring is that full (default 0), when a producer was stopped or killed (not with --hold),
+ * and at the end. Each starts in a directory of its own below the current one. Prints one JSON object: for each sandbox
+ * (1, 2, ...) the records that came by kind, the gaps, how often it was pressed, the wait status; and how many came out
+ * of order. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +27,10 @@
 #include "userspace/base/json.h"
 #include "userspace/capture/capture.h"
 
-#define PAIR 2
+#define MANY 16
 
-static uint64_t got[PAIR + 1][128];
+static int n_cmds;
+static uint64_t got[MANY + 1][128];
 static uint64_t last_ts;
 static unsigned long backwards;
 
@@ -57,7 +60,7 @@ static int count(void *arg, const void *rec, size_t len)
 	(void)arg;
 	(void)len;
 	memcpy(&h, rec, sizeof(h));
-	got[h.sandbox <= PAIR ? h.sandbox : 0][h.kind & 127]++;
+	got[h.sandbox <= MANY ? h.sandbox : 0][h.kind & 127]++;
 	backwards += h.ts < last_ts;
 	last_ts = h.ts;
 	return 0;
@@ -139,18 +142,28 @@ static int fullest(struct capture *c)
 	return max;
 }
 
+static uint32_t pressed_all(struct capture *c)
+{
+	uint32_t n = 0;
+
+	for (int i = 1; i <= n_cmds; i++)
+		n += capture_pressed(c, (uint32_t)i);
+	return n;
+}
+
 int main(int argc, char **argv)
 {
 	static struct capture_gap gaps[256];
 	struct capture_options opt = { .quiet_libbpf = true };
-	char **cmd[PAIR] = { NULL }, leaf[PAIR][512];
-	int drain_at = 0, fd[PAIR], status[PAIR] = { 0 }, i, left = PAIR;
+	char **cmd[MANY] = { NULL }, leaf[MANY][512];
+	int drain_at = 0, fd[MANY], status[MANY] = { 0 }, i, left;
 	static const char *const words[] = { "drop", "stop", "kill" };
-	uint32_t policy = 0, resumed = 0, pressed = 0;
+	uint32_t policy = 0, resumed = 0, pressed = 0, now;
 	struct capture *c = NULL;
 	struct err err = { 0 };
 	size_t held, gaps_n;
-	pid_t pid[PAIR];
+	pid_t pid[MANY];
+	bool hold = false;
 	struct json j;
 	struct buf out = { 0 };
 
@@ -163,22 +176,25 @@ int main(int argc, char **argv)
 			opt.urgent_bytes = strtoul(v, NULL, 0);
 		else if (!strcmp(argv[i], "--bulk"))
 			opt.bulk_bytes = strtoul(v, NULL, 0);
+		else if (!strcmp(argv[i], "--hold"))
+			hold = true;
 		for (uint32_t w = 0; !strcmp(argv[i], "--policy") && w < 3; w++)
 			policy = !strcmp(v, words[w]) ? w : policy;
 	}
-	for (int n = 0; i < argc && n < PAIR; i++) {
+	for (; i < argc && n_cmds < MANY; i++) {
 		if (strcmp(argv[i], "--") != 0)
 			continue;
 		argv[i] = NULL;
-		cmd[n++] = argv + i + 1;
+		cmd[n_cmds++] = argv + i + 1;
 	}
-	if (!cmd[0] || !cmd[1])
+	if (n_cmds < 2)
 		return 2;
+	left = n_cmds;
 	if (capture_open(&c, &opt, &err) < 0) {
 		fprintf(stderr, "loss_pair: %s\n", err_text(&err));
 		return 3;
 	}
-	for (i = 0; i < PAIR; i++) {
+	for (i = 0; i < n_cmds; i++) {
 		struct sandbox_cfg cfg = { .id = (uint32_t)i + 1,
 					   .flags = SANDBOX_F_WATCH,
 					   .pressure = policy };
@@ -190,21 +206,21 @@ int main(int argc, char **argv)
 		if (fd[i] < 0 || capture_watch(c, fd[i], &cfg, &err) < 0)
 			die(err_text(&err));
 	}
-	for (i = 0; i < PAIR; i++) {
+	for (i = 0; i < n_cmds; i++) {
 		pid[i] = start(fd[i], i + 1, cmd[i]);
 		if (pid[i] < 0)
 			die("clone3");
 	}
 	while (left) {
 		usleep(1000);
-		if (fullest(c) >= drain_at ||
-		    capture_pressed(c, 1) + capture_pressed(c, 2) != pressed)
+		now = pressed_all(c);
+		if (fullest(c) >= drain_at || (now != pressed && !hold))
 			capture_drain(c, false, count, NULL, &held);
-		if (capture_pressed(c, 1) + capture_pressed(c, 2) != pressed) {
-			pressed = capture_pressed(c, 1) + capture_pressed(c, 2);
+		if (now != pressed) {
+			pressed = now;
 			resumed += (uint32_t)capture_resume(c);
 		}
-		for (i = 0; i < PAIR; i++)
+		for (i = 0; i < n_cmds; i++)
 			if (pid[i] && waitpid(pid[i], &status[i], WNOHANG) == pid[i]) {
 				pid[i] = 0;
 				left--;
@@ -220,7 +236,7 @@ int main(int argc, char **argv)
 	json_u64(&j, backwards);
 	json_key(&j, "resumed");
 	json_u64(&j, resumed);
-	for (uint32_t id = 0; id <= PAIR; id++) {
+	for (uint32_t id = 0; id <= (uint32_t)n_cmds; id++) {
 		char key[4];
 
 		snprintf(key, sizeof(key), "%u", id);
@@ -229,7 +245,7 @@ int main(int argc, char **argv)
 	}
 	json_object_end(&j);
 	printf("%.*s\n", (int)out.n, out.p);
-	for (i = 0; i < PAIR; i++) {
+	for (i = 0; i < n_cmds; i++) {
 		capture_unwatch(c, fd[i]);
 		for (int n = 0; n < 100 && rmdir(leaf[i]) < 0 && errno == EBUSY; n++)
 			usleep(10000);

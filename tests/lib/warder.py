@@ -22,7 +22,7 @@ import time
 import unittest
 
 __all__ = ["SRC", "BUILD", "WARDER", "TestCase", "Session", "NetNS", "DnsServer", "MockKafka", "cmd", "helper",
-           "kcat_read", "need", "need_root", "field", "wait_for", "own_cgroups", "IN_VM", "SLOW", "PYTHON_IN_SANDBOX"]
+           "kcat_read", "need", "need_root", "TIMEOUT", "field", "wait_for", "loop_mount", "idmapped", "own_cgroups", "IN_VM", "SLOW", "PYTHON_IN_SANDBOX"]
 
 SRC = os.environ.get("WARDER_SRC") or os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -56,6 +56,43 @@ def helper(name):
     if not os.access(path, os.X_OK):
         raise AssertionError("%s was not built (make test-bins)" % path)
     return path
+
+
+# ---- file systems ----
+
+def loop_mount(mkfs, size, place, options=None):
+    """Make a file system in a file beside `place` and mount it there. The caller unmounts: the rest ends with it."""
+    image = place + ".img"
+    # In a machine of `make check-vm` nobody else loads them.
+    for module in ("loop", "quota_v2", mkfs.split()[0].partition(".")[2]):
+        subprocess.run(["modprobe", "-q", module], stderr=subprocess.DEVNULL)
+    with open(image, "wb") as f:
+        f.truncate(int(size[:-1]) << 20)
+    try:
+        for argv in ([*mkfs.split(), image], ["mount", "-o", ",".join(filter(None, ["loop", options])), image, place]):
+            if not shutil.which(argv[0]):
+                raise OSError("%s is not installed (make deps)" % argv[0])
+            done = cmd(*argv)
+            if done.code:
+                raise OSError(str(done))
+    finally:
+        os.unlink(image)
+
+
+def idmapped(test, name):
+    """A directory that `--rw` can show in a sandbox: on a file system that has id-mapped mounts. overlayfs has none, and
+    that is what the root of a machine of `make check-vm` and of many containers is."""
+    place = test.path(name)
+    os.mkdir(place)
+    with open("/proc/self/mountinfo") as f:
+        points = {line.split()[4]: line.partition(" - ")[2].split()[0] for line in f}
+    at = os.path.realpath(place)
+    while at not in points:
+        at = os.path.dirname(at)
+    if points[at] == "overlay":
+        loop_mount("mkfs.ext4 -q", "8M", place)
+        test.addCleanup(subprocess.run, ["umount", place], check=True)
+    return place
 
 
 # ---- commands ----

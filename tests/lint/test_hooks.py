@@ -15,6 +15,8 @@ BEGIN, END = "<!-- hooks: made by tests/lint/test_hooks.py --update -->\n", "<!-
 # Programs that tell nothing themselves: they lead to the handlers, or see to it that others can tell.
 HELPERS = {"on_sys_exit", "on_call_end", "on_x64_call", "on_ia32_call", "on_x32_call", "on_seccomp", "on_sock_made",
            "on_sock_create", "on_device", "on_sysctl", "on_first_run", "on_name"}
+# Of the same thing, what only one tier has.
+ONLY = {"on_sock_send": "full", "sys_send": "portable"}
 FULL = [("kretprobe.multi/__x64_sys_*", "6.12"), ("fexit/x64_sys_call", "6.1")]
 TOCTOU = {"NO": "no", "NAMES": "names", "MISS": "rarely"}
 AGENT_KINDS = 0x4000  # ids from here on are not the kernel's
@@ -58,7 +60,9 @@ def table():
     lines = ["| kind | tier | hook | program | caller can change | since | what |\n", "|---|---|---|---|---|---|---|\n"]
     order = list(texts)
     for kind, program, toctou, since, what in sorted(hooks(), key=lambda h: order.index(h[0])):
-        if program.startswith("sys_") and has_full_tier():
+        if program in ONLY:
+            ways = [(ONLY[program], sections[program], since)]
+        elif program.startswith("sys_") and has_full_tier():
             ways = [("portable", sections[program], since)] + [("full", hook, first) for hook, first in FULL]
         else:
             ways = [("both", sections[program], since)]

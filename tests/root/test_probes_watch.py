@@ -158,7 +158,7 @@ class Sessions(TestCase):
         os.chmod(self.tmp, 0o755)
 
     def test_watch_and_host_path(self):
-        os.mkdir(self.path("data"))
+        idmapped(self, "data")
         self.path("data/secret", "x")
         self.path("data/plain", "x")
         os.link(self.path("data/secret"), self.path("data/alias"))
@@ -166,6 +166,7 @@ class Sessions(TestCase):
         s = self.session("/bin/sh", "-c", "cat /mnt/secret /mnt/alias /mnt/plain; echo x > /mnt/made; "
                          "echo y > /workspace/own; cat /mnt/later",
                          options=["--rw", self.path("data") + ":/mnt", "--watch", "/mnt/later", "--watch", "/mnt/secret"])
+        self.assertCode(s, 1)
         p = self.session("/bin/cat", "/mnt/later", options=["--policy", policy])
         rows = {(e["file"]["path"], e["file"].get("host_path"), e["file"].get("watched"), e["outcome"])
                 for e in s.kinds("file.open") if not e["file"]["path"].startswith("/dev/")}

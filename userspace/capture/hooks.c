@@ -34,6 +34,9 @@ static const struct handler handlers[] = {
 	HANDLER(10, false, sys_mmap),
 };
 
+/* Sends by sockets that were passed in: in front of them in the full tier, else at the end of the call. */
+#define SLOT_SEND 11
+
 /* Who hands over to them. */
 static const struct {
 	size_t prog;
@@ -54,7 +57,7 @@ static const char *const way_text[WAY_COUNT] = {
 	[WAY_TRACEPOINT] = "tp_btf/sys_exit",
 };
 
-#define FAMILY_PROGS 8
+#define FAMILY_PROGS 9
 #define FAMILY_SLOTS 6
 
 /* Probe families: what has to be there for the family to work. */
@@ -85,8 +88,9 @@ static const struct family families[] = {
 	  "cgroup/connect4+6, sendmsg4+6, sock_create, sock_release, tp_btf/inet_sock_set_state",
 	  false,
 	  { PROG(on_connect4), PROG(on_connect6), PROG(on_sendmsg4), PROG(on_sendmsg6),
-	    PROG(on_sock_state), PROG(on_sock_made), PROG(on_sock_release) },
-	  7,
+	    PROG(on_sock_state), PROG(on_sock_made), PROG(on_sock_release), PROG(on_sock_send),
+	    PROG(sys_send) },
+	  8, /* one of the last two */
 	  { 3 } },
 	{ "io_uring",
 	  "tp_btf/io_uring_submit_req, io_uring_complete",
@@ -226,6 +230,11 @@ static bool wants_seccomp(const struct hooks *h, const struct warder *skel,
 	       ktypes_func(h->types, "__secure_computing") >= 0;
 }
 
+static bool sends_by_call(const struct hooks *h, const struct warder *skel)
+{
+	return way_of(h, skel, &handlers[2]) == WAY_TRACEPOINT; /* sys_net */
+}
+
 static void want(struct warder *skel, size_t offset, bool wanted)
 {
 	bpf_program__set_autoload(prog_at(skel, offset), wanted);
@@ -332,6 +341,9 @@ void hooks_choose(struct hooks *h, struct warder *skel)
 	want(skel, PROG(on_first_run),
 	     (is_used(h, skel, WAY_MULTI) || is_used(h, skel, WAY_FEXIT)) &&
 		     ktypes_func(h->types, "schedule_tail") >= 0);
+	skel->rodata->sends_by_call = sends_by_call(h, skel);
+	want(skel, PROG(sys_send), sends_by_call(h, skel));
+	want(skel, PROG(on_sock_send), !sends_by_call(h, skel));
 	skel->rodata->names_mode = choose_names(h, skel);
 	want(skel, PROG(on_name), skel->rodata->names_mode == NAMES_MULTI);
 	choose_prevention(h, skel);
@@ -369,11 +381,15 @@ static int fill_tables(struct hooks *h, struct warder *skel, struct err *err)
 			r = put(skel->maps.handlers_s, row->slot,
 				bpf_program__fd(prog_at(skel, row->after_seccomp)), err);
 	}
+	if (r == 0 && is_there(h, skel, PROG(sys_send)))
+		r = put(skel->maps.handlers, SLOT_SEND, bpf_program__fd(skel->progs.sys_send), err);
 	return r;
 }
 
 static bool is_handler(const struct warder *skel, const struct bpf_program *p)
 {
+	if (p == skel->progs.sys_send)
+		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
 		for (enum way w = 0; w < WAY_COUNT; w++)
 			if (prog_at(skel, handlers[i].prog[w]) == p)

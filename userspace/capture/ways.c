@@ -138,8 +138,12 @@ static bool can_block(const char *name)
 }
 
 /* Where a cgroup program refuses a datagram and cannot send the signal itself (to 6.12), it is sent at the end of
- * the call. Nothing else is told of these, so they are looked at only for that. */
-static const char *const sends[] = { "sendto", "sendmsg", "sendmmsg", "io_uring_enter" };
+ * the call. Nothing else is told of these here (in the portable tier more is), so they are looked at only for that. */
+static bool is_send(const char *name)
+{
+	return strcmp(name, "sendto") == 0 || strcmp(name, "sendmsg") == 0 ||
+	       strcmp(name, "sendmmsg") == 0;
+}
 
 struct syms {
 	char text[SYMS_MAX][SYM_LENGTH];
@@ -175,16 +179,16 @@ static void collect(const struct hooks *h, struct syms *s, bool blocking, bool s
 
 	s->n = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (can_block(names[i]) == blocking)
+		if (can_block(names[i]) == blocking && (sentences || !is_send(names[i])))
 			add(h, s, "__x64_sys_", names[i]);
-	for (size_t i = 0; blocking && sentences && i < ARRAY_SIZE(sends); i++)
-		add(h, s, "__x64_sys_", sends[i]);
+	if (blocking && sentences)
+		add(h, s, "__x64_sys_", "io_uring_enter");
 	if (blocking && all32)
 		add(h, s, "", "ia32_sys_call");
 	if (blocking)
 		add_x32(h, s);
 	for (size_t i = 0; !all32 && i < ARRAY_SIZE(names32); i++) {
-		if (can_block(names32[i]) != blocking)
+		if (can_block(names32[i]) != blocking || (is_send(names32[i]) && !sentences))
 			continue;
 		add(h, s, "__ia32_sys_", names32[i]);
 		add(h, s, "__ia32_compat_sys_", names32[i]);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Sends through sockets that were passed in (lib/passed.bpf.h), of the internet families. Full tier: in front of the
+ * act, with the kernel's copy of the address, by io_uring too; it can be refused. Portable: at the end of the
+ * calls, a name by the caller's word. Misses: there, io_uring's, and in 32-bit code those by socketcall; to 6.4
+ * what sendfile and splice put into a stream; how many there were after the last one that was told. */
+#include "bpf/lib/passed.bpf.h"
+#include "bpf/lib/sockfile.bpf.h"
+#include "bpf/lib/sysend.bpf.h"
+
+#define EPERM		  1
+#define NR_SENDTO	  44
+#define NR_SENDMSG	  46
+#define NR_SENDMMSG	  307
+#define MMSG_MAX	  1024 /* UIO_MAXIOV: more the kernel does not take */
+#define PF_IO_WORKER	  0x00000010
+#define NR_IO_URING_ENTER 426
+
+/* ---- full tier ---- */
+
+static __always_inline bool sent_by_uring(struct task_struct *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(t);
+
+	return t->flags & PF_IO_WORKER || BPF_CORE_READ(regs, orig_ax) == NR_IO_URING_ENTER;
+}
+
+/* Each send on any socket of the host comes here, and leaves after one look-up. */
+SEC("fmod_ret/security_socket_sendmsg")
+int BPF_PROG(on_sock_send, struct socket *sock, struct msghdr *msg)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_state(t);
+	struct sock *sk = BPF_CORE_READ(sock, sk);
+	struct sent_name name = {};
+	struct wire_net *r;
+	struct scratch *s;
+	int denied;
+
+	if (!st || st->role != ROLE_PAYLOAD)
+		return 0;
+	if (!is_inet(BPF_CORE_READ(sk, __sk_common.skc_family)) || !is_passed_in(sk, st)) {
+		pressure(st);
+		return 0;
+	}
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_NET_SEND);
+		return 0;
+	}
+	passed_begin(s, st, (__u64)sock);
+	r = (struct wire_net *)s->rec;
+	if (sent_by_uring(t))
+		r->h.flags |= WIRE_F_IOURING;
+	if (BPF_CORE_READ(msg, msg_namelen) > 0 && BPF_CORE_READ(msg, msg_name)) {
+		bpf_probe_read_kernel(&name, sizeof(name), BPF_CORE_READ(msg, msg_name));
+		if (is_named(r, &name))
+			sent_to(r, &name);
+	}
+	denied = passed_tell(s, st, (__u64)sk, true);
+	pressure(st);
+	scratch_put(s);
+	if (!denied)
+		return 0;
+	count_fail(FAIL_SITE_COUNT); /* nothing: so that the verifier sees two returns */
+	return -EPERM;
+}
+
+/* ---- portable ---- */
+
+const volatile bool sends_by_call = false; /* set by user space */
+
+/* A name in the caller's memory; without one the socket's peer is who gets it. */
+static __always_inline void named_by_user(struct scratch *s, __u64 uptr, __u64 len)
+{
+	struct wire_net *r = (struct wire_net *)s->rec;
+	struct sent_name name = {};
+
+	if (!uptr || !len || (r->type == SOCK_STREAM && r->dport))
+		return;
+	s->flags |= WIRE_F_TOCTOU;
+	if (bpf_probe_read_user(&name, 8, (void *)uptr) ||
+	    (name.family == AF_INET6 &&
+	     bpf_probe_read_user(name.ip6, sizeof(name.ip6), (void *)(uptr + 8))))
+		s->flags |= WIRE_F_READ_FAULT;
+	else if (is_named(r, &name))
+		sent_to(r, &name);
+}
+
+/* struct msghdr of 64 and 32 bits: pointer and length of the name. */
+static __always_inline void named_by_msghdr(struct scratch *s, __u64 uptr)
+{
+	struct {
+		__u64 name;
+		__u32 len;
+	} h = {};
+	struct {
+		__u32 name;
+		__u32 len;
+	} h32 = {};
+
+	if (s->call.compat) {
+		if (bpf_probe_read_user(&h32, sizeof(h32), (void *)uptr))
+			s->flags |= WIRE_F_READ_FAULT;
+		named_by_user(s, h32.name, h32.len);
+		return;
+	}
+	if (bpf_probe_read_user(&h, 12, (void *)uptr))
+		s->flags |= WIRE_F_READ_FAULT;
+	named_by_user(s, h.name, h.len);
+}
+
+/* One message: `which` of sendmmsg, 0 of the others. */
+GLOBAL int passed_one(struct scratch *s, struct task_state *st, __u64 socket, __u32 which)
+{
+	struct socket *so = (struct socket *)socket;
+	struct wire_net *r;
+
+	if (!s || !st)
+		return 0;
+	passed_begin(s, st, socket);
+	r = (struct wire_net *)s->rec;
+	r->h.nr = s->call.nr;
+	if (s->call.compat)
+		r->h.flags |= WIRE_F_COMPAT;
+	if (s->call.ret < 0)
+		r->h.ret = s->call.ret;
+	if (s->call.nr == NR_SENDTO)
+		named_by_user(s, s->args[4], s->args[5]);
+	else if (s->call.nr == NR_SENDMSG)
+		named_by_msghdr(s, s->args[1]);
+	else if (s->call.nr == NR_SENDMMSG)
+		named_by_msghdr(s, s->args[1] + (__u64)which * (s->call.compat ? 32 : 64));
+	passed_tell(s, st, (__u64)BPF_CORE_READ(so, sk), false);
+	return 0;
+}
+
+struct mmsg_ctx {
+	struct scratch *s;
+	struct task_state *st;
+	__u64 socket;
+	__u32 n;
+};
+
+static long mmsg_step(__u32 i, struct mmsg_ctx *x)
+{
+	if (i >= x->n)
+		return 1;
+	passed_one(x->s, x->st, x->socket, i);
+	return 0;
+}
+
+static __always_inline void passed_call(struct scratch *s, struct task_state *st, __u64 socket)
+{
+	struct mmsg_ctx x = { .s = s, .st = st, .socket = socket };
+
+	if (s->call.nr != NR_SENDMMSG || s->call.ret <= 1) {
+		passed_one(s, st, socket, 0);
+		return;
+	}
+	x.n = s->call.ret;
+	bpf_loop(MMSG_MAX, mmsg_step, &x, 0);
+}
+
+/* sendto, sendmsg, sendmmsg; and write and the like (sys_write hands over what is no regular file). Of the sandbox's
+ * own sockets nothing is told here: that costs some 50 ns. */
+SEC("tp_btf/sys_exit")
+int sys_send(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_own_state(t);
+	struct sysctx c = call_of(regs, t);
+	struct socket *so = NULL;
+	long ret = (long)ctx[1];
+	struct scratch *s;
+	struct sock *sk;
+	struct file *f;
+	bool second;
+
+	if (!st || st->role != ROLE_PAYLOAD)
+		return 0;
+	second = calls[c.nr & (CALLS_MAX - 1)].dir == 2; /* of what copies, the target */
+	if (c.compat)
+		f = fd_file(t, second ? (__u32)regs->dx : (__u32)regs->bx);
+	else
+		f = fd_file(t, second ? regs->dx : regs->di);
+	if (f && is_told(ret))
+		so = file_socket(f);
+	sk = so ? BPF_CORE_READ(so, sk) : NULL;
+	if (sk && is_inet(BPF_CORE_READ(sk, __sk_common.skc_family)) && is_passed_in(sk, st)) {
+		s = scratch_get();
+		if (s) {
+			call_take(s, regs, t, c, ret);
+			passed_call(s, st, (__u64)so);
+			scratch_put(s);
+		} else {
+			no_scratch(st, WIRE_NET_SEND);
+		}
+	}
+	pressure(st);
+	return 0;
+}
