@@ -99,6 +99,13 @@ class SelfTest(TestCase):
                 self.assertEqual((code, report["degraded"]), (2, [family]))
                 self.assertEqual({t["what"]: t["result"] for t in families[family]["tests"]}[what], "unseen")
 
+    def test_doctor_names_that_passed_in_sockets_are_not_seen(self):
+        full = self.doctor()[2]["net"]["tier"] == "full"
+        code, report, families = self.doctor(**self.no_fire("on_sock_send" if full else "sys_send"))
+        self.assertEqual((code, report["degraded"]), (2, ["net"]))
+        self.assertEqual({t["what"]: t["result"] for t in families["net"]["tests"]}["a datagram of a socket that was passed in"],
+                         "unseen")
+
     @unittest.skipIf(IN_VM, "the same on every kernel, and slow under emulation")
     def test_text_for_a_person(self):
         done = self.warder("doctor", env=dict(self.env, **self.no_fire("on_signal")))

@@ -43,6 +43,7 @@ struct expect {
 	enum wire_kind kind;
 	uint16_t flags; /* WIRE_F_* that must be set */
 	uint16_t clear; /* and that must not */
+	uint16_t port;	/* remote one; 0 = any */
 	bool host;	/* the host may have no such thing: then it is nobody's fault */
 	struct {
 		enum field_id id;
@@ -79,6 +80,7 @@ static const struct expect expects[] = {
 	{ "net", "a connect over IPv6", STEP_TCP6, WIRE_NET_CONNECT, .host = true, .field = { { F_NET_FAMILY, "inet6" }, { F_OUTCOME, "success" } } },
 	{ "net", "a datagram over IPv4", STEP_UDP4, WIRE_NET_SEND, .field = { { F_NET_FAMILY, "inet" } } },
 	{ "net", "a datagram over IPv6", STEP_UDP6, WIRE_NET_SEND, .host = true, .field = { { F_NET_FAMILY, "inet6" } } },
+	{ "net", "a datagram of a socket that was passed in", STEP_PASSED, WIRE_NET_SEND, .port = SELFTEST_PASSED_PORT, .host = true },
 	{ "net", "the end of a UDP socket", STEP_UDP4, WIRE_NET_CLOSE, .field = { { F_NET_FAMILY, "inet" }, { F_NET_PROTO, "udp" } } },
 	{ "io_uring", "a file opened by io_uring", STEP_URING, WIRE_FILE_OPEN, WIRE_F_IOURING, .host = true },
 	{ "io_uring", "bytes written by io_uring", STEP_URING, WIRE_FILE_WRITE, WIRE_F_IOURING, .host = true },
@@ -119,6 +121,8 @@ static bool field_is(const struct event *ev, enum field_id id, const char *text)
 static bool is_it(const struct expect *x, const struct event *ev)
 {
 	if (ev->kind != x->kind || (ev->hdr.flags & (x->flags | x->clear)) != x->flags)
+		return false;
+	if (x->port && (!event_has(ev, F_NET_DST_PORT) || ev->v[F_NET_DST_PORT].u != x->port))
 		return false;
 	for (size_t i = 0; i < TEXT_MAX; i++)
 		if (x->field[i].text && !field_is(ev, x->field[i].id, x->field[i].text))
@@ -327,10 +331,14 @@ static int run(struct selftest *t, bool all, struct err *err)
 	auto_close int file = memfd_create("warder-selftest", MFD_CLOEXEC);
 	auto_close int program = make_program();
 	auto_close int dir = make_dir();
+	auto_close int passed = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct selftest_group g;
-	struct selftest_job job = {
-		.page = t->page, .all = all, .file = file, .dir = dir, .program = program
-	};
+	struct selftest_job job = { .page = t->page,
+				    .all = all,
+				    .file = file,
+				    .passed = passed,
+				    .dir = dir,
+				    .program = program };
 	size_t held;
 	int r;
 

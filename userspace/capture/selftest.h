@@ -24,6 +24,7 @@ enum selftest_step {
 	STEP_TCP6,
 	STEP_UDP4,
 	STEP_UDP6,
+	STEP_PASSED,
 	STEP_DNS,
 	STEP_METADATA4,
 	STEP_METADATA6,
@@ -50,13 +51,15 @@ struct selftest_job {
 	bool all;
 	bool denies, denies_files; /* what the kernel side was told to refuse */
 	int file;		   /* a memfd, made outside the sandbox */
-	int dir;		   /* of an empty file system that is mounted nowhere */
+	int passed; /* a UDP socket, made there too: of the host's network, so only for its loopback */
+	int dir;    /* of an empty file system that is mounted nowhere */
 	int program; /* a memfd that holds a program which ends at once; -1: the host allows none */
 	int outside; /* cgroup.procs of another cgroup v2 directory; -1 = none */
 	int tasks;   /* where to write "0" to be under a limit of memory; -1 = none */
 };
 
-#define SELFTEST_DENIED_IP "198.51.100.1" /* RFC 5737: nobody's */
+#define SELFTEST_PASSED_PORT 11		    /* where it sends to: nobody else does */
+#define SELFTEST_DENIED_IP   "198.51.100.1" /* RFC 5737: nobody's */
 
 /* In the child: all steps, then the end. */
 _Noreturn void selftest_act(const struct selftest_job *job);

@@ -382,6 +382,14 @@ static int do_udp6(const struct selftest_job *job)
 	return do_udp(AF_INET6, "::1", 9);
 }
 
+static int do_passed(const struct selftest_job *job)
+{
+	union address a;
+	socklen_t len = address_of(&a, AF_INET, "127.0.0.1", SELFTEST_PASSED_PORT);
+
+	return sendto(job->passed, "self-test", 9, MSG_DONTWAIT, &a.sa, len) < 0 ? -errno : 0;
+}
+
 /* "selftest.warder.invalid A?", and the same as an answer without records. */
 static int do_dns(const struct selftest_job *job)
 {
@@ -497,6 +505,7 @@ static int (*const steps[STEP_COUNT])(const struct selftest_job *job) = {
 	[STEP_TCP6] = do_tcp6,
 	[STEP_UDP4] = do_udp4,
 	[STEP_UDP6] = do_udp6,
+	[STEP_PASSED] = do_passed,
 	[STEP_DNS] = do_dns,
 	[STEP_METADATA4] = do_metadata4,
 	[STEP_METADATA6] = do_metadata6,
