@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the host pays while nothing happens, and who goes first when much does."""
 
+import json
 import os
 import subprocess
 import tempfile
 import unittest
 
 from probes import remove_cgroup, v2_mount
-from warder import helper, need_root
+from warder import cmd, helper, need_root
 
 
 def children(pid):
@@ -56,6 +57,15 @@ class Idle(unittest.TestCase):
             self.skipTest("the full tier has no hook that each system call runs through")
         with Watcher("--latency", "1", self.cgroup) as pid:
             self.assertEqual(hooks_on_calls(pid), 1)
+
+    def test_what_wakes_the_reader(self):
+        """While it looks every 2 ms: what must be acted on, and much; asleep: any record, and nothing else."""
+        with tempfile.TemporaryDirectory() as tmp:
+            done = cmd(helper("wakes"), cwd=tmp)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(json.loads(done.out), {
+            "nap_open": False, "nap_escape": True, "nap_much": True, "nap_nothing": False, "deep_nothing": False,
+            "deep_open": True, "deep_escape": True})
 
 
 class Priority(unittest.TestCase):

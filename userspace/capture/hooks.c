@@ -547,8 +547,9 @@ static void family_slots(const struct hooks *h, const struct warder *skel, const
 			if (w < worst || w == WAY_MULTI)
 				continue;
 			worst = w;
-			snprintf(s->detail, sizeof(s->detail), "%s",
-				 why_not_better(h, skel, row, w));
+			if (s->ok) /* else it says already what is missing */
+				snprintf(s->detail, sizeof(s->detail), "%s",
+					 why_not_better(h, skel, row, w));
 		}
 	s->ok &= worst != WAY_NONE && denied;
 	if (!denied && worst != WAY_NONE)
