@@ -50,12 +50,21 @@ static void strings(struct json *j, const char *key, char *const *v, size_t n)
 	json_array_end(j);
 }
 
-static void root_op_json(struct json *j, const struct root_op *op)
+/* Files that hold the sandbox's name: another one is no other sandbox. */
+static bool tells_name(const struct root_op *op)
+{
+	return op->kind == ROOT_FILE &&
+	       (!strcmp(op->target, "/etc/hostname") || !strcmp(op->target, "/etc/hosts"));
+}
+
+static void root_op_json(struct json *j, const struct root_op *op, bool with_session)
 {
 	json_object_begin(j);
 	member(j, "do", root_kind_names[op->kind]);
 	member(j, "target", op->target);
-	if (op->source && op->kind != ROOT_PROC_MASK && op->kind != ROOT_PROC_RO)
+	if (!with_session && tells_name(op))
+		member(j, "text", NULL);
+	else if (op->source && op->kind != ROOT_PROC_MASK && op->kind != ROOT_PROC_RO)
 		member(j, op->kind == ROOT_FILE ? "text" : "source", op->source);
 	if (op->size)
 		number(j, "size", op->size);
@@ -132,10 +141,12 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 		member(&j, "tenant", p->tenant);
 		member(&j, "policy", p->hash[0] ? p->hash : NULL);
 	}
-	strings(&j, "command", p->argv, p->argc);
-	strings(&j, "env", p->env, p->env_n);
-	member(&j, "cwd", p->cwd);
-	member(&j, "hostname", p->hostname);
+	if (with_session) { /* another command in the same sandbox has the same hash, which rules and people compare */
+		strings(&j, "command", p->argv, p->argc);
+		strings(&j, "env", p->env, p->env_n);
+		member(&j, "cwd", p->cwd);
+		member(&j, "hostname", p->hostname);
+	}
 	if (p->tty)
 		flag(&j, "tty", true);
 	limits_json(&j, p);
@@ -147,7 +158,7 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 	json_key(&j, "root");
 	json_array_begin(&j);
 	for (size_t i = 0; i < p->root_n; i++)
-		root_op_json(&j, &p->root[i]);
+		root_op_json(&j, &p->root[i], with_session);
 	json_array_end(&j);
 	json_key(&j, "degraded");
 	json_array_begin(&j);

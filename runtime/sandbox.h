@@ -86,7 +86,8 @@ int sandbox_plan_new(struct sandbox_plan **ret, const struct sandbox_spec *spec,
 void sandbox_plan_free(struct sandbox_plan *p);
 /* The plan as JSON for --dry-run and as text for people. */
 int sandbox_plan_print(const struct sandbox_plan *p, bool json, FILE *out);
-/* Lower-case hex SHA-256 of the JSON form without session id. */
+/* Lower-case hex SHA-256 of what the sandbox may do: the JSON form without session, names, command, its directory and
+ * environment. */
 const char *sandbox_plan_hash(const struct sandbox_plan *p);
 /* Layers that this host cannot give, by name ("limit.memory", "landlock", ...). */
 size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **ret);

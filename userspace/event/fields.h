@@ -17,7 +17,7 @@ enum field_type {
 	FT_STRLIST,   /* struct str array */
 	FT_ANCESTORS, /* struct event_ancestor array */
 	FT_ANSWERS,   /* struct event_dns_answer array */
-	FT_MEMBERS,   /* struct str: a JSON object of single values and lists of them, always valid */
+	FT_MEMBERS, /* struct str: a JSON object of single values and lists of them, always valid */
 };
 
 /* Families, as in WIRE_KINDS; ALL = every kind. */
@@ -294,7 +294,7 @@ enum field_type {
 	  "killed in the kernel before return")                                                    \
 	X(RUN_BACKEND, "run.backend", FT_STR, FAM_SESSION, "sandbox backend")                      \
 	X(RUN_COMMAND, "run.command", FT_STRLIST, FAM_SESSION, "command given by the operator")    \
-	X(RUN_POLICY, "run.policy", FT_STR, FAM_SESSION, "SHA-256 of the plan that was applied")   \
+	X(RUN_POLICY, "run.policy", FT_STR, FAM_SESSION, "SHA-256 of what the sandbox may do")   \
 	X(RUN_TIER, "run.tier", FT_STR, FAM_SESSION, "probe tier: full or portable")               \
 	X(RUN_REASON, "run.reason", FT_STR, FAM_SESSION,                                           \
 	  "how it ended: exit signal timeout oom rule ...")                                        \

@@ -223,7 +223,11 @@ static void test_hash(void **state)
 
 	(void)state;
 	spec.session = "another";
+	spec.name = "n"; /* and with it the host name */
 	spec.tenant = "t";
+	spec.argv = (char *[]){ "/other", "command", NULL };
+	spec.env[0] = "A=b";
+	spec.env_n = 1;
 	b = build(&spec, &h);
 	spec.limits.pids = 7;
 	c = build(&spec, &h);
