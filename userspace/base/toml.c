@@ -208,7 +208,8 @@ static int add_name(struct toml *t, struct str name)
 			       t->line, TOML_PATH_MAX);
 	if (dot)
 		t->path[t->path_n++] = '.';
-	memcpy(t->path + t->path_n, name.p, name.n);
+	if (name.n)
+		memcpy(t->path + t->path_n, name.p, name.n);
 	t->path_n += name.n;
 	return 0;
 }

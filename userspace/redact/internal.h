@@ -90,7 +90,7 @@ struct span {
 	uint32_t all_from, all_to;	 /* from and to, before a stream's colours are put back */
 	uint16_t rule;
 	uint16_t value; /* index + 1 */
-	bool edited;	/* of a stream: places are in the text after editing */
+	uint8_t view;	/* of a stream: which reading of it secret_from and the like are about */
 };
 
 struct redact {

@@ -160,9 +160,12 @@ static void to_places(struct redact *x, const struct view *v)
 	}
 }
 
-/* What is looked through: as it came, without colours, and, where there was editing, as it reads after that. */
+/* What is looked through: as it came, without colours, and as it reads after editing. A part of a secret may pass for
+ * a colour, so none of them is enough. */
+enum { AS_IT_CAME, PLAIN, EDITED, VIEWS };
+
 struct texts {
-	struct str plain, edited;
+	struct str v[VIEWS];
 };
 
 static int by_place(const void *a, const void *b)
@@ -172,15 +175,46 @@ static int by_place(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Adds to x->span those of `first` [n]; where two overlap, the one of the text as it came is left, over both. */
-static void unite(struct redact *x, const struct span *first, size_t n)
+/* Over both; what is read from its first byte to its last tells what it is. */
+static void cover(struct span *s, const struct span *other, int view)
 {
-	size_t edited = x->n, kept = 0;
+	struct span both = *s;
+
+	if (other->from <= s->from && other->to >= s->to &&
+	    other->to - other->from > s->to - s->from) {
+		both = *other;
+		both.view = (uint8_t)view;
+	}
+	both.from = MIN(s->from, other->from);
+	both.to = MAX(s->to, other->to);
+	*s = both;
+}
+
+/* One that was made wider may reach the next, or be over all of it. */
+static void drop_covered(struct redact *x)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->n; i++) {
+		struct span s = x->span[i];
+
+		if (n)
+			s.from = MAX(s.from, x->span[n - 1].to);
+		if (s.from < s.to)
+			x->span[n++] = s;
+	}
+	x->n = n;
+}
+
+/* Adds to x->span, which are of `view`, those of `first` [n]; where two overlap, one is left, over both. */
+static void unite(struct redact *x, const struct span *first, size_t n, int view)
+{
+	size_t found = x->n, kept = 0;
 	struct span more[SPANS_MAX];
 
-	memcpy(more, x->span, edited * sizeof(*more));
+	memcpy(more, x->span, found * sizeof(*more));
 	memcpy(x->span, first, n * sizeof(*first));
-	for (size_t i = 0; i < edited; i++) {
+	for (size_t i = 0; i < found; i++) {
 		bool apart = true;
 
 		for (size_t k = 0; k < n; k++) {
@@ -188,8 +222,7 @@ static void unite(struct redact *x, const struct span *first, size_t n)
 
 			if (more[i].from >= s->to || more[i].to <= s->from)
 				continue;
-			s->from = MIN(s->from, more[i].from);
-			s->to = MAX(s->to, more[i].to);
+			cover(s, &more[i], view);
 			apart = false;
 		}
 		if (apart)
@@ -198,53 +231,47 @@ static void unite(struct redact *x, const struct span *first, size_t n)
 	x->whole |= n + kept > SPANS_MAX;
 	for (size_t i = 0; i < kept && !x->whole; i++) {
 		x->span[n + i] = more[i];
-		x->span[n + i].edited = true;
+		x->span[n + i].view = (uint8_t)view;
 	}
 	x->n = x->whole ? n : n + kept;
 	qsort(x->span, x->n, sizeof(x->span[0]), by_place);
-	/* One that was made wider may reach the next. */
-	for (size_t i = 1; i < x->n; i++)
-		x->span[i].from = MAX(x->span[i].from, x->span[i - 1].to);
+	drop_covered(x);
 }
 
-/* The same again, after editing. */
-static int find_edited(struct redact_stream *s, struct str in, struct texts *ret)
+/* The same again, with other eyes. */
+static int find_in_view(struct redact_stream *s, struct str in, int view, struct texts *ret)
 {
+	struct view *v = view == EDITED ? &s->edited : &s->view;
 	struct redact *x = s->x;
 	size_t n = x->n;
 	int e;
 
-	if (x->whole || !has_editing(in))
+	if (x->whole)
 		return 0;
-	e = strip(&s->edited, in, true, &ret->edited);
+	e = strip(v, in, view == EDITED, &ret->v[view]);
 	if (e < 0)
 		return e;
 	memcpy(s->first, x->span, n * sizeof(*s->first));
-	find_secrets(x, ret->edited, WORDS_NONE);
-	to_places(x, &s->edited);
+	find_secrets(x, ret->v[view], WORDS_NONE);
+	to_places(x, v);
 	if (!x->whole)
-		unite(x, s->first, n);
+		unite(x, s->first, n, view);
 	return 0;
 }
 
-/* Leaves x->span by places of `in`. The tag is about what it says without colours: *ret is what secret_from and
- * secret_to are places of. */
+/* Leaves x->span by places of `in`. A tag is about what is read in its view: *ret is what secret_from and secret_to are
+ * places of. */
 static int find(struct redact_stream *s, struct str in, struct texts *ret)
 {
-	struct redact *x = s->x;
-	int e;
+	int e = 0;
 
-	*ret = (struct texts){ in, in };
-	if (!in.n || !memchr(in.p, ESC, in.n)) {
-		find_secrets(x, in, WORDS_NONE);
-	} else {
-		e = strip(&s->view, in, false, &ret->plain);
-		if (e < 0)
-			return e;
-		find_secrets(x, ret->plain, WORDS_NONE);
-		to_places(x, &s->view);
-	}
-	return find_edited(s, in, ret);
+	*ret = (struct texts){ { in, in, in } };
+	find_secrets(s->x, in, WORDS_NONE);
+	if (in.n && memchr(in.p, ESC, in.n))
+		e = find_in_view(s, in, PLAIN, ret);
+	if (e == 0 && has_editing(in))
+		e = find_in_view(s, in, EDITED, ret);
+	return e;
 }
 
 /* Colours that begin or end inside of what is taken out must not be lost. */
@@ -268,12 +295,12 @@ static int put(struct redact_stream *s, size_t cut, const struct texts *text, st
 	size_t at = 0;
 
 	if (x->whole) {
-		add_whole_mark(x, text->plain, out);
+		add_whole_mark(x, text->v[AS_IT_CAME], out);
 		at = cut;
 	}
 	for (size_t i = 0; i < x->n && !x->whole && x->span[i].to <= cut; i++) {
 		buf_add(out, in.p + at, x->span[i].from - at);
-		add_mark(x, x->span[i].edited ? text->edited : text->plain, &x->span[i], out);
+		add_mark(x, text->v[x->span[i].view], &x->span[i], out);
 		keep_colours(in, &x->span[i], out);
 		at = x->span[i].to;
 	}

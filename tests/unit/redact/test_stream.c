@@ -125,6 +125,21 @@ static void test_colours(void **state)
 	end(&p);
 }
 
+/* What a terminal would take for a colour may be a part of the secret. */
+static void test_colour_or_not(void **state)
+{
+	static const char text[] =
+		"x \x1b[0correct horse battery y\npassword=hun\x1b[1mter2hunter2 z\n";
+	struct pieces p;
+
+	(void)state;
+	start(&p, "correct horse battery");
+	feed(&p, text, sizeof(text) - 1);
+	assert_false(says(&p, "horse") || says(&p, "ter2"));
+	assert_true(says(&p, "x \x1b[0[redacted:v:") && says(&p, " z\n"));
+	end(&p);
+}
+
 /* What was rubbed out while it was typed is not there to hide the rest; and what was not rubbed out in the end, but
  * only gone over, is found as it stands. */
 static void test_editing(void **state)
@@ -224,10 +239,15 @@ static void test_block_without_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_pieces),	cmocka_unit_test(test_byte_by_byte),
-		cmocka_unit_test(test_nothing_is_lost), cmocka_unit_test(test_colours),
-		cmocka_unit_test(test_editing),		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_long_line),	cmocka_unit_test(test_block_without_end),
+		cmocka_unit_test(test_two_pieces),
+		cmocka_unit_test(test_byte_by_byte),
+		cmocka_unit_test(test_nothing_is_lost),
+		cmocka_unit_test(test_colours),
+		cmocka_unit_test(test_colour_or_not),
+		cmocka_unit_test(test_editing),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_long_line),
+		cmocka_unit_test(test_block_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
