@@ -306,7 +306,7 @@ class DryRun(TestCase):
 
 class Other(TestCase):
     def test_help(self):
-        for argv in (["help"], ["--help"], ["run", "--help"], ["events", "--help"], ["verify", "--help"]):
+        for argv in (["help"], ["help", "run"], ["--help"], ["run", "--help"], ["events", "--help"], ["verify", "--help"]):
             done = self.warder(*argv)
             self.assertCode(done, 0)
             self.assertEqual(done.err, b"")

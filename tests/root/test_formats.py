@@ -61,7 +61,7 @@ class Formats(TestCase):
 
     def test_mistakes(self):
         s = self.make()
-        for argv, word in ((["--format", "ocfs"], "ocsf"), (["--format", "cef", "--ocsf-version", "1.5"], "ocsf"),
+        for argv, word in ((["--format", "ocfs"], "ocsf"), (["--format", "xml"], "cast3"), (["--format", "cef", "--ocsf-version", "1.5"], "ocsf"),
                            (["--format", "ocsf", "--ocsf-version", "2"], "ocsf-2"), (["-o", "x"], "--format"),
                            (["--format", "ecs", "--filter", "proc.nmae = x"], "proc.nmae")):
             done = self.warder("export", *argv, s.dir)

@@ -124,6 +124,15 @@ class Again(TestCase):
         self.assertCode(done, 0)
         self.assertGreaterEqual(len(s.kinds("rule.alert")), 1)
 
+    def test_what_was_redacted_is_told(self):
+        rule = self.path("t.yaml", RULE % ("Token", "kind = exec and proc.args contains hunter2hunter2"))
+        s = self.session("true", "--password", "hunter2hunter2", options=["--rules", rule, "--no-default-rules"])
+        self.assertEqual(len(s.kinds("rule.alert")), 1)
+        done = self.warder("replay", "--rules", rule, s.dir)
+        self.assertCode(done, 1)
+        self.assertIn(b"0 alerts as recorded, 0 added, 1 gone", done.out)
+        self.assertIn(b"something was redacted", done.out)
+
     def test_broken_rules(self):
         s = self.session("true")
         done = self.warder("replay", "--rules", self.path("b.yaml", RULE % ("X", "no.such = 1")), s.dir)

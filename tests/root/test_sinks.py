@@ -102,6 +102,7 @@ class Sinks(TestCase):
         text = self.warder("status").out.decode()
         self.assertIn("DOWN", text)
         self.assertIn("refused", text)
+        self.assertRegex(text, r"  since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: %s" % row["run"]["command"][0])
         proc.send_signal(signal.SIGTERM)
         s = finish()
         event, = s.kinds("audit.degraded")

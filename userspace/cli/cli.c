@@ -16,7 +16,7 @@ static void print_help(FILE *out)
 	      out);
 	for (unsigned i = 0; i < commands_n; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-	fputs("\n`warder COMMAND --help` tells more about one command.\n", out);
+	fputs("\n`warder help COMMAND` tells more about one command.\n", out);
 }
 
 static int unknown_command(const char *word)
@@ -34,22 +34,40 @@ static int unknown_command(const char *word)
 	return EXIT_WARDER;
 }
 
+static const struct command *find_command(const char *word)
+{
+	for (unsigned i = 0; i < commands_n; i++)
+		if (!strcmp(commands[i].name, word))
+			return &commands[i];
+	return NULL;
+}
+
+/* `warder help run` is `warder run --help`. */
+static int help_of(char *word)
+{
+	char option[] = "--help", *argv[] = { word, option, NULL };
+	const struct command *c = find_command(word);
+
+	return c ? c->main(2, argv) : unknown_command(word);
+}
+
 int cli_main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
+	const struct command *c;
 
 	if (!word) {
 		print_help(stderr);
 		return EXIT_WARDER;
 	}
+	if (!strcmp(word, "help") && argc > 2)
+		return help_of(argv[2]);
 	if (!strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h")) {
 		print_help(stdout);
 		return 0;
 	}
 	if (!strcmp(word, "--version"))
 		word = "version";
-	for (unsigned i = 0; i < commands_n; i++)
-		if (!strcmp(commands[i].name, word))
-			return commands[i].main(argc - 1, argv + 1);
-	return unknown_command(word);
+	c = find_command(word);
+	return c ? c->main(argc - 1, argv + 1) : unknown_command(word);
 }

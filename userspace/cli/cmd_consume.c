@@ -55,6 +55,7 @@ static const struct option_def OPTIONS[] = {
 
 struct consumer {
 	const struct consume_args *args;
+	const char *brokers;
 	rd_kafka_t *rk;
 	struct consume_check *check;
 	bool assigned;			      /* it is known which partitions are ours */
@@ -181,6 +182,7 @@ static int open_consumer(struct consumer *c, const char *brokers, struct err *er
 	char text[512];
 	int r = make_conf(conf, brokers, c->args, err);
 
+	c->brokers = brokers;
 	if (r < 0) {
 		rd_kafka_conf_destroy(conf);
 		return r;
@@ -240,7 +242,8 @@ static int find_topic(struct consumer *c, const char *topic, struct err *err)
 		now = clock_ns(CLOCK_MONOTONIC);
 	} while (code && now < end && !atomic_load(&stop));
 	if (code)
-		return failed(err, "no answer from the brokers", code);
+		return err_set(err, EIO, "no answer from '%s': %s", c->brokers,
+			       rd_kafka_err2str(code));
 	n = count_partitions(meta, topic, err);
 	rd_kafka_metadata_destroy(meta);
 	return n;

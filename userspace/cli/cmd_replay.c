@@ -61,7 +61,8 @@ static const char PURPOSE[] =
 	"place in the process tree), and what it did. On a terminal in its own time, below what the\n"
 	"session's terminal showed: space pauses, + - speed, arrows [ ] move, g time, n N alerts,\n"
 	"/ search, ? help, q leaves. Into a pipe, or with --events, at once and without keys.\n\n"
-	"With --rules: nothing is replayed, the recorded events are judged again. Exit code 0: the\n"
+	"With --rules: nothing is replayed, the recorded events are judged again, as they were\n"
+	"recorded: what was redacted is judged as the mark that stands there. Exit code 0: the\n"
 	"same alerts; 1: a difference; 125: error.";
 
 /* ---- timeline ---- */
@@ -281,9 +282,14 @@ static int replay_rules(struct replay_args *args, int fd, int *ret_code, struct 
 		return r;
 	*ret_code = n.added || n.removed;
 	if (!args->json)
-		printf("%llu events judged: %llu alerts as recorded, %llu added, %llu gone\n",
-		       (unsigned long long)n.events, (unsigned long long)n.same,
+		printf("%llu event%s judged: %llu alert%s as recorded, %llu added, %llu gone\n",
+		       (unsigned long long)n.events, n.events == 1 ? "" : "s",
+		       (unsigned long long)n.same, n.same == 1 ? "" : "s",
 		       (unsigned long long)n.added, (unsigned long long)n.removed);
+	if (!args->json && n.redacted)
+		printf("of %llu of them something was redacted: a rule about just that judges the mark, and not "
+		       "what stood there\n",
+		       (unsigned long long)n.redacted);
 	return 0;
 }
 

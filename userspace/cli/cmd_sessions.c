@@ -260,9 +260,10 @@ static int show_row(void *arg, const struct catalog_row *row)
 	}
 	printf("end       %s\n", end);
 	print_safe("acted by  ", row->rule, 200);
-	printf("record    %s, %s; %llu records, %llu alerts, %llu lost, %llu bytes\n", row->state,
+	printf("record    %s, %s; %llu record%s, %llu alert%s, %llu lost, %llu bytes\n", row->state,
 	       row->is_signed ? "signed" : "not signed", (unsigned long long)row->records,
-	       (unsigned long long)row->alerts, (unsigned long long)row->lost,
+	       row->records == 1 ? "" : "s", (unsigned long long)row->alerts,
+	       row->alerts == 1 ? "" : "s", (unsigned long long)row->lost,
 	       (unsigned long long)row->bytes);
 	if (row->is_cut)
 		puts("          more different values than the catalogue keeps");

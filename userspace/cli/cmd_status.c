@@ -297,16 +297,38 @@ static void print_sink(struct str sink)
 	printf("%s%s\n", *text ? "  " : "", text);
 }
 
+/* What it runs, its words one behind another. */
+static const char *command_of(struct str run, char *ret, size_t size)
+{
+	struct str list = { 0 }, word;
+	struct scan s;
+	size_t n = 0;
+
+	ret[0] = 0;
+	if (!scan_find(run, "command", &list))
+		return ret;
+	s = scan_of(list);
+	while (n < size && scan_element(&s, &word))
+		if (word.n >= 2)
+			n += (size_t)snprintf(ret + n, size - n, "%s%.*s", n ? " " : "",
+					      (int)MIN(word.n - 2, size), word.p + 1);
+	plain_text(ret, '?', "");
+	return ret;
+}
+
 static void print_session(const char *session, const struct parts *p,
 			  const struct capture_usage *usage)
 {
 	struct str run = part_of(p, "run"), sinks = part_of(p, "sinks"), sink;
 	struct scan s = scan_of(sinks);
-	char name[128], pid[24], degraded[512], rule[128], id[32];
+	char name[128], pid[24], degraded[512], rule[128], id[32], command[240], started[40];
 
 	printf("%s  %s  pid %s%s\n", session, member(run, "name", name, sizeof(name)),
 	       member(run, "pid", pid, sizeof(pid)),
 	       pid_of(p) ? "" : " is gone: its sandbox was killed, the next run cleans up");
+	if (*command_of(run, command, sizeof(command)))
+		printf("  since %.19sZ: %s\n", member(run, "started", started, sizeof(started)),
+		       command);
 	member(run, "degraded", degraded, sizeof(degraded));
 	if (*degraded && strcmp(degraded, "[]"))
 		printf("  degraded %s\n", degraded);
@@ -382,7 +404,7 @@ int cmd_status(int argc, char **argv)
 	if (args.help) {
 		cli_usage(
 			"status [OPTIONS]",
-			"The sessions that run now: who waits for a person (STOPPED, FROZEN), their sinks with lag (events not taken yet), rate,\n"
+			"The sessions that run now: what they run and since when, who waits for a person (STOPPED, FROZEN), their sinks with lag (events not taken yet), rate,\n"
 			"dead letters (refused for good), errors, and what the other side says; what the\n"
 			"probes miss (degraded); and how full the kernel's rings and tables are, which only\n"
 			"root is told.",

@@ -123,9 +123,10 @@ static void print_text(const struct verify_report *rep, bool has_keys, const str
 {
 	printf("%s\n", rep->text);
 	printf("  session   %s\n", rep->session);
-	printf("  records   %llu in %llu frames, %llu segments, %llu bytes\n",
+	printf("  records   %llu in %llu frame%s, %llu segment%s, %llu bytes\n",
 	       (unsigned long long)rep->records, (unsigned long long)rep->frames,
-	       (unsigned long long)rep->segments, (unsigned long long)rep->bytes);
+	       rep->frames == 1 ? "" : "s", (unsigned long long)rep->segments,
+	       rep->segments == 1 ? "" : "s", (unsigned long long)rep->bytes);
 	printf("  lost      %llu\n", (unsigned long long)rep->gaps);
 	printf("  head      %s\n", rep->head);
 	if (rep->is_signed)

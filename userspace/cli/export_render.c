@@ -113,6 +113,16 @@ static const struct format *find_format(const struct export_render *opt, struct 
 	return format_find(versioned, err);
 }
 
+/* The error of one who does not know the terminal's formats. */
+static void add_tty_formats(struct err *err)
+{
+	size_t n = strlen(err->text);
+
+	if (strstr(err->text, "known are"))
+		snprintf(err->text + n, sizeof(err->text) - n,
+			 "; json (the same as native), and of the terminal: text, cast, cast3");
+}
+
 /* Records came from a sandbox: they are read without privilege, where the engine's user may read them. */
 static int drop(int bundle, struct err *err)
 {
@@ -160,6 +170,8 @@ int export_render(const struct export_render *opt, const char *word, int bundle,
 	if (tty && opt->filter)
 		err_set(err, EINVAL, "--filter chooses events, and '%s' is the terminal",
 			opt->format);
+	if (!tty && !format)
+		add_tty_formats(err);
 	if (tty ? opt->filter != NULL : !format) {
 		err_wrap(err, -EINVAL, "--format");
 		return cli_bad_usage("export", err);

@@ -155,6 +155,7 @@ static int judge_event(void *arg, const struct event *ev, struct err *err)
 	if (is_verdict(j->ev->kind))
 		return 0;
 	j->counts->events++;
+	j->counts->redacted += event_has(ev, F_REDACTIONS);
 	if (j->ev->kind == WIRE_SESSION_START)
 		read_session(j);
 	m.n = m.more = 0;

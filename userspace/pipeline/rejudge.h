@@ -17,6 +17,8 @@ struct rejudge_change {
 
 struct rejudge_counts {
 	uint64_t events, same, added, removed;
+	uint64_t
+		redacted; /* of the events: something of them was taken out, and is not judged again */
 };
 
 typedef void (*rejudge_fn)(void *arg, const struct rejudge_change *c);

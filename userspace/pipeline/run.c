@@ -222,6 +222,7 @@ static int open_keys(struct run *run, struct err *err)
 static void open_status(struct run *run)
 {
 	auto_buf struct buf text = { 0 };
+	char started[RFC3339_NS_LEN + 1];
 	struct err err = { 0 };
 	struct json j;
 
@@ -237,6 +238,9 @@ static void open_status(struct run *run)
 	json_strz(&j, run->name);
 	json_key(&j, "pid");
 	json_u64(&j, (uint64_t)getpid());
+	json_key(&j, "started");
+	rfc3339_ns(started, clock_real_ns());
+	json_strz(&j, started);
 	json_key(&j, "backend");
 	json_strz(&j, run->spec.backend);
 	json_key(&j, "bundle");

@@ -43,10 +43,11 @@ static int altered_at(struct verify *v, uint64_t off, const char *what)
 	v->report->first_bad = v->next_seq;
 	return verify_finding(
 		v, VERIFY_ALTERED,
-		"altered: events.%04u.seg, byte %llu: %s; the %llu records before it are as "
-		"they were written",
+		"altered: events.%04u.seg, byte %llu: %s; the %llu record%s before it %s as "
+		"written",
 		v->file.number, (unsigned long long)off, what,
-		(unsigned long long)v->report->records);
+		(unsigned long long)v->report->records, VERIFY_S(v->report->records),
+		v->report->records == 1 ? "is" : "are");
 }
 
 /* The file of the last segment ends too early, or in good order but without a seal. */
@@ -134,8 +135,8 @@ static int check_seal(struct verify *v, uint64_t off)
 			"are");
 	if (!v->manifest_readable || !m->sealed || m->records != s->records ||
 	    m->frames != s->frames || m->gaps != s->gaps || m->bytes != s->bytes ||
-	    m->segments != s->segments || m->redactions != s->redactions || strcmp(m->session, v->report->session) != 0 ||
-	    strcmp(m->head, v->report->head) != 0)
+	    m->segments != s->segments || m->redactions != s->redactions ||
+	    strcmp(m->session, v->report->session) != 0 || strcmp(m->head, v->report->head) != 0)
 		return verify_finding(
 			v, VERIFY_ALTERED,
 			"altered: manifest.json and the records contradict each other");
@@ -149,12 +150,13 @@ static int check_seal(struct verify *v, uint64_t off)
 		return r;
 	if (s->gaps)
 		verify_finding(v, VERIFY_GAPS,
-			       "intact and sealed: %llu records; %llu events were lost while "
+			       "intact and sealed: %llu record%s; %llu event%s lost while "
 			       "recording, as the records say",
-			       (unsigned long long)s->records, (unsigned long long)s->gaps);
+			       (unsigned long long)s->records, VERIFY_S(s->records),
+			       (unsigned long long)s->gaps, s->gaps == 1 ? " was" : "s were");
 	else
-		verify_finding(v, VERIFY_OK, "intact and sealed: %llu records, no gaps",
-			       (unsigned long long)s->records);
+		verify_finding(v, VERIFY_OK, "intact and sealed: %llu record%s, no gaps",
+			       (unsigned long long)s->records, VERIFY_S(s->records));
 	verify_tty_tell(v);
 	verify_log_signer(v);
 	return WALK_STOP;

@@ -3,6 +3,9 @@
 #ifndef WARDER_STORE_VERIFY_H
 #define WARDER_STORE_VERIFY_H
 
+/* "1 record", "2 records" */
+#define VERIFY_S(n) ((n) == 1 ? "" : "s")
+
 #include "userspace/store/chain.h"
 #include "userspace/store/manifest.h"
 #include "userspace/store/merkle.h"

@@ -191,12 +191,13 @@ void verify_tty_tell(struct verify *v)
 	size_t n = strlen(v->report->text);
 
 	if (v->report->redactions) {
-		snprintf(v->report->text + n, sizeof(v->report->text) - n,
-			 "; %u places redacted", v->report->redactions);
+		snprintf(v->report->text + n, sizeof(v->report->text) - n, "; %u place%s redacted",
+			 v->report->redactions, VERIFY_S(v->report->redactions));
 		n = strlen(v->report->text);
 	}
 	if (v->report->terminal_records)
 		snprintf(v->report->text + n, sizeof(v->report->text) - n,
-			 "; %llu records of its terminal or output",
-			 (unsigned long long)v->report->terminal_records);
+			 "; %llu record%s of its terminal or output",
+			 (unsigned long long)v->report->terminal_records,
+			 VERIFY_S(v->report->terminal_records));
 }
