@@ -40,6 +40,8 @@ bool item_changes(const struct item *it);
 void load_rule(struct ruleset *rs, const struct ynode *node);
 /* The keys that a rule can have, by number; NULL behind the last one. */
 const char *load_rule_key(size_t i);
+/* Can `override` append to it, or replace it? */
+bool load_rule_key_takes(size_t i, bool append);
 /* exception.c: entries of an `exceptions` key; a name seen before gets more values. */
 void exceptions_add(struct ruleset *rs, struct rule *r, const struct ynode *n);
 

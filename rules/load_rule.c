@@ -68,6 +68,11 @@ const char *load_rule_key(size_t i)
 	return i < K_COUNT ? keys[i].name : NULL;
 }
 
+bool load_rule_key_takes(size_t i, bool append)
+{
+	return append ? keys[i].can_append : keys[i].can_replace;
+}
+
 /* Ours and planned. Ignoring one of them would make a rule fire where its author said it should not. */
 static const char *const not_yet[] = { "budget", "baseline" };
 
