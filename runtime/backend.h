@@ -4,9 +4,12 @@
 #ifndef WARDER_RUNTIME_BACKEND_H
 #define WARDER_RUNTIME_BACKEND_H
 
+#include <stdint.h>
+
 #include "userspace/base/err.h"
 
 struct sandbox;
+struct sandbox_exec;
 
 struct backend {
 	const char *name;
@@ -20,6 +23,9 @@ struct backend {
 	/* See sandbox_dispatch, sandbox_signal. */
 	int (*dispatch)(struct sandbox *s);
 	int (*signal)(struct sandbox *s, int sig);
+	/* See sandbox_exec. NULL: it cannot run further commands. */
+	int (*exec)(struct sandbox *s, const struct sandbox_exec *x, struct err *err);
+	int (*exec_signal)(struct sandbox *s, uint32_t id, int sig);
 	/* The cgroup is empty: reap and release. */
 	void (*done)(struct sandbox *s);
 };

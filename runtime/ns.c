@@ -15,6 +15,7 @@
 #include "runtime/backend.h"
 #include "runtime/egress/egress.h"
 #include "runtime/init/frame.h"
+#include "runtime/init_config.h"
 #include "runtime/netns.h"
 #include "runtime/sandbox_priv.h"
 #include "runtime/seccomp.h"
@@ -58,65 +59,23 @@ static int init_memfd(struct err *err)
 	return cached;
 }
 
-static void add_string(struct buf *b, const char *z)
-{
-	buf_add(b, z, strlen(z) + 1);
-}
-
-static int config_build(const struct sandbox_plan *p, struct buf *b, struct err *err)
-{
-	struct init_config head = { .magic = INIT_CONFIG_MAGIC };
-	const struct sock_filter *filter;
-	size_t n;
-	int r;
-
-	r = seccomp_get(p, &filter, &n, err);
-	if (r < 0)
-		return r;
-	head.argc = (uint32_t)p->argc;
-	head.envc = (uint32_t)p->env_n;
-	head.filter_n = (uint32_t)n;
-	head.tty = p->tty;
-	head.tty_rows = p->tty_rows;
-	head.tty_cols = p->tty_cols;
-	buf_add(b, &head, sizeof(head));
-	head.filter_off = (uint32_t)b->n;
-	buf_add(b, filter, n * sizeof(*filter));
-	head.strings_off = (uint32_t)b->n;
-	for (size_t i = 0; i < p->argc; i++)
-		add_string(b, p->argv[i]);
-	for (size_t i = 0; i < p->env_n; i++)
-		add_string(b, p->env[i]);
-	head.cwd_off = (uint32_t)b->n;
-	add_string(b, p->cwd);
-	if (b->failed)
-		return err_set(err, E2BIG, "command and environment: more than %u bytes",
-			       INIT_CONFIG_MAX);
-	head.size = (uint32_t)b->n;
-	memcpy(b->p, &head, sizeof(head));
-	return 0;
-}
-
+/* What the payload is, with its filter. */
 static int config_memfd(const struct sandbox_plan *p, int *ret_fd, struct err *err)
 {
-	auto_close int fd = memfd_create("warder-config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	auto_buf struct buf b = { 0 };
-	int r;
+	struct init_words w = {
+		.argv = p->argv,
+		.argc = p->argc,
+		.env = p->env,
+		.env_n = p->env_n,
+		.cwd = p->cwd,
+		.tty = p->tty,
+		.rows = p->tty_rows,
+		.cols = p->tty_cols,
+		.serve = p->serve,
+	};
+	int r = seccomp_get(p, &w.filter, &w.filter_n, err);
 
-	buf_init(&b, INIT_CONFIG_MAX);
-	if (fd < 0)
-		return err_set(err, errno, "sandbox configuration: memfd_create: %m");
-	r = config_build(p, &b, err);
-	if (r < 0)
-		return r;
-	r = fd_write_all(fd, b.p, b.n);
-	if (r == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		r = -errno;
-	if (r < 0)
-		return err_set(err, -r, "sandbox configuration: %m");
-	*ret_fd = take_fd(fd);
-	return 0;
+	return r < 0 ? r : init_config_memfd(&w, ret_fd, err);
 }
 
 /* From an open directory of the host every path of the host can be walked. */
@@ -199,11 +158,36 @@ static int frame_read(struct sandbox *s, struct init_frame *f, int flags, int *r
 	return 0;
 }
 
-static int frame_send(struct sandbox *s, uint32_t type, int sig)
+static int frame_send(struct sandbox *s, uint32_t type, int sig, uint32_t id)
 {
-	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = type, .signal = sig };
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = type, .signal = sig, .id = id };
 	ssize_t n = send(s->control, &f, sizeof(f), MSG_NOSIGNAL | MSG_DONTWAIT);
 
+	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+/* The command's block and its three descriptors, in this order. */
+static int exec_send(int sock, const struct sandbox_exec *x, int config)
+{
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_EXEC, .id = x->id };
+	const int fds[INIT_EXEC_FDS] = { config, x->stdio[0], x->stdio[1], x->stdio[2] };
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(fds))];
+	} control = { 0 };
+	struct iovec iov = { &f, sizeof(f) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	ssize_t n;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	n = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? -errno : -EIO;
 }
 
@@ -274,7 +258,7 @@ static int follow_frame(struct sandbox *s, struct init_frame *f, int *fd, struct
 		s->mapped = true;
 		hold_workspace(s); /* it has its root, and waits for us */
 		if (r == 0)
-			r = frame_send(s, FRAME_MAPPED, 0);
+			r = frame_send(s, FRAME_MAPPED, 0, 0);
 		if (r < 0)
 			return err_set(err, -r, "sandbox set-up: id maps: %m");
 		return SANDBOX_STARTING;
@@ -487,11 +471,49 @@ static void take_exit(struct sandbox *s, const struct init_frame *f)
 	}
 }
 
+/* About a command that was asked for by ns_exec. */
+static void take_exec(struct sandbox *s, const struct init_frame *f, int *fd)
+{
+	struct sandbox_exec_event ev = { .id = f->id, .code = f->code, .tty = -1 };
+
+	switch (f->type) {
+	case FRAME_TTY:
+		if (tty_check(*fd) < 0)
+			return;
+		ev.what = SANDBOX_EXEC_TTY;
+		ev.tty = take_fd(*fd);
+		break;
+	case FRAME_STARTED:
+		ev.what = SANDBOX_EXEC_STARTED;
+		break;
+	case FRAME_EXEC_FAILED:
+		ev.what = SANDBOX_EXEC_FAILED;
+		if (ev.code <= 0 || ev.code > 4095)
+			ev.code = EIO;
+		break;
+	case FRAME_EXIT:
+		ev.what = SANDBOX_EXEC_DONE;
+		ev.code &= 0xff;
+		if (f->signal > 0 && f->signal < NSIG) {
+			ev.signal = f->signal;
+			ev.code = 128 + f->signal;
+		}
+		break;
+	default:
+		return;
+	}
+	if (s->on_exec)
+		s->on_exec(s->on_exec_arg, &ev);
+	else if (ev.tty >= 0)
+		close(ev.tty);
+}
+
 static int ns_dispatch(struct sandbox *s)
 {
 	for (int i = 0; i < FRAMES_PER_TURN && !s->ended; i++) {
+		auto_close int fd = -1;
 		struct init_frame f;
-		int r = frame_read(s, &f, MSG_DONTWAIT, NULL);
+		int r = frame_read(s, &f, MSG_DONTWAIT, s->on_exec ? &fd : NULL);
 
 		if (r == -EAGAIN || r == -EINTR)
 			return SANDBOX_RUNNING;
@@ -499,15 +521,51 @@ static int ns_dispatch(struct sandbox *s)
 			continue;
 		if (r < 0)
 			return r;
-		if (f.type == FRAME_EXIT)
+		if (f.id)
+			take_exec(s, &f, &fd);
+		else if (f.type == FRAME_EXIT)
 			take_exit(s, &f);
 	}
 	return s->ended ? SANDBOX_EXITED : SANDBOX_RUNNING;
 }
 
+/* Init takes it when it gets to it: what comes of it is told by ns_dispatch. */
+static int ns_exec(struct sandbox *s, const struct sandbox_exec *x, struct err *err)
+{
+	struct init_words w = {
+		.argv = x->argv,
+		.env = x->env,
+		.env_n = x->env_n,
+		.cwd = x->cwd ? x->cwd : s->plan->cwd,
+		.tty = x->tty,
+		.rows = x->rows,
+		.cols = x->cols,
+		.serve = true,
+	};
+	auto_close int config = -1;
+	int r;
+
+	while (w.argv[w.argc])
+		w.argc++;
+	r = init_config_memfd(&w, &config, err);
+	if (r == 0)
+		r = check_stdio(x->stdio, err);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 3; i++)
+		give_pipe(x->stdio[i], s->host_id);
+	r = exec_send(s->control, x, config);
+	return r < 0 ? err_set(err, -r, "sandbox init: %m") : 0;
+}
+
+static int ns_exec_signal(struct sandbox *s, uint32_t id, int sig)
+{
+	return frame_send(s, FRAME_SIGNAL, sig, id);
+}
+
 static int ns_signal(struct sandbox *s, int sig)
 {
-	return frame_send(s, FRAME_SIGNAL, sig);
+	return frame_send(s, FRAME_SIGNAL, sig, 0);
 }
 
 static void ns_prepare(struct sandbox *s)
@@ -524,5 +582,7 @@ const struct backend backend_ns = {
 	.follow = ns_follow,
 	.dispatch = ns_dispatch,
 	.signal = ns_signal,
+	.exec = ns_exec,
+	.exec_signal = ns_exec_signal,
 	.done = ns_done,
 };

@@ -126,7 +126,7 @@ static const char *copy(struct sandbox_plan *p, const char *z)
 static int copy_argv(struct sandbox_plan *p, const struct sandbox_spec *spec, size_t *bytes,
 		     struct err *err)
 {
-	if (!spec->argv || !spec->argv[0] || !spec->argv[0][0])
+	if (!spec->argv || (!spec->argv[0] && !spec->serve) || (spec->argv[0] && !spec->argv[0][0]))
 		return err_set(err, EINVAL, "no command given");
 	while (spec->argv[p->argc]) {
 		*bytes += strlen(spec->argv[p->argc]) + 1;
@@ -337,6 +337,7 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 			       p->cwd);
 	p->limits = spec->limits;
 	p->tty = spec->tty;
+	p->serve = spec->serve;
 	p->tty_rows = spec->tty_rows;
 	p->tty_cols = spec->tty_cols;
 	r = plan_net(p, spec, err);
@@ -410,6 +411,12 @@ const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p)
 const char *sandbox_plan_hash(const struct sandbox_plan *p)
 {
 	return p->hash;
+}
+
+size_t sandbox_plan_env(const struct sandbox_plan *p, char *const **ret)
+{
+	*ret = p->env;
+	return p->env_n;
 }
 
 size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **ret)

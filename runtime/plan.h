@@ -72,7 +72,7 @@ struct sandbox_plan {
 	enum sandbox_net net;
 	struct egress_policy *egress; /* NULL: no way out is needed */
 	struct sandbox_limits limits;
-	bool tty;
+	bool tty, serve;
 	uint16_t tty_rows, tty_cols;
 	bool userns;
 	bool deny_suid; /* writable host directories: no setuid bits from inside */

@@ -149,6 +149,8 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 	}
 	if (p->tty)
 		flag(&j, "tty", true);
+	if (p->serve)
+		flag(&j, "serve", true);
 	limits_json(&j, p);
 	layers_json(&j, p);
 	if (p->egress)

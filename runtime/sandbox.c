@@ -156,6 +156,31 @@ int sandbox_dispatch(struct sandbox *s)
 	return r;
 }
 
+int sandbox_exec(struct sandbox *s, const struct sandbox_exec *x, struct err *err)
+{
+	if (!s->plan->serve || !s->plan->backend->exec)
+		return err_set(err, EOPNOTSUPP, "sandbox '%s' was not made to run further commands",
+			       s->plan->session);
+	if (s->stage != STAGE_RUNNING)
+		return err_set(err, ESRCH, "sandbox '%s' does not run", s->plan->session);
+	return s->plan->backend->exec(s, x, err);
+}
+
+int sandbox_exec_signal(struct sandbox *s, uint32_t id, int sig)
+{
+	if (sig <= 0 || sig >= NSIG || !id)
+		return -EINVAL;
+	return s->stage == STAGE_RUNNING && s->plan->backend->exec_signal
+		       ? s->plan->backend->exec_signal(s, id, sig)
+		       : -ESRCH;
+}
+
+void sandbox_on_exec(struct sandbox *s, sandbox_exec_fn fn, void *arg)
+{
+	s->on_exec = fn;
+	s->on_exec_arg = arg;
+}
+
 uint64_t sandbox_expire_secrets(struct sandbox *s, uint64_t now)
 {
 	return secrets_expire(&s->secrets, now);

@@ -73,6 +73,7 @@ struct sandbox_spec {
 	struct sandbox_limits limits;
 	bool tty; /* the payload gets a terminal of the sandbox's own in place of its three descriptors */
 	uint16_t tty_rows, tty_cols;
+	bool serve; /* sandbox_exec is wanted; then argv may be empty: nothing runs at first */
 	const char *term; /* with tty: its type; NULL = xterm */
 };
 
@@ -141,6 +142,42 @@ int sandbox_workspace_fd(const struct sandbox *s);
 int sandbox_tty_fd(const struct sandbox *s);
 /* Readable when init has something to say or has gone. */
 int sandbox_fd(const struct sandbox *s);
+
+/* ---- further commands, with spec.serve ---- */
+
+#define SANDBOX_EXECS_MAX 64 /* at once */
+
+struct sandbox_exec {
+	uint32_t id; /* not 0, and no other's that still runs */
+	char *const *argv;
+	char *const *env; /* all of it */
+	size_t env_n;
+	const char *cwd; /* NULL = the sandbox's */
+	bool tty;	 /* a terminal of the sandbox's own in place of stdio */
+	uint16_t rows, cols;
+	int stdio[3]; /* borrowed */
+};
+
+struct sandbox_exec_event {
+	enum {
+		SANDBOX_EXEC_TTY,     /* `tty` is the master, the receiver's to close */
+		SANDBOX_EXEC_STARTED, /* it runs */
+		SANDBOX_EXEC_FAILED,  /* it does not: code = errno */
+		SANDBOX_EXEC_DONE,    /* code, or signal and 128 + it */
+	} what;
+	uint32_t id; /* as init says: maybe nobody's */
+	int code, signal, tty;
+};
+
+/* As the payload: same user, filters, namespaces, limits. 0: asked for; sandbox_dispatch tells by the function of
+ * sandbox_on_exec what comes of it. -EOPNOTSUPP, -ESRCH; -EAGAIN: init is busy. */
+int sandbox_exec(struct sandbox *s, const struct sandbox_exec *x, struct err *err);
+int sandbox_exec_signal(struct sandbox *s, uint32_t id, int sig);
+typedef void (*sandbox_exec_fn)(void *arg, struct sandbox_exec_event *ev);
+/* Before sandbox_start. */
+void sandbox_on_exec(struct sandbox *s, sandbox_exec_fn fn, void *arg);
+/* The environment that a command has when nothing else is said. */
+size_t sandbox_plan_env(const struct sandbox_plan *p, char *const **ret);
 
 struct sandbox_result {
 	int exit_code; /* payload's code, or 128 + signal */

@@ -22,6 +22,8 @@ struct sandbox {
 	int tty;	  /* the pty's master; -1 */
 	pid_t pid;
 	struct secrets secrets;
+	sandbox_exec_fn on_exec; /* NULL */
+	void *on_exec_arg;
 	struct egress *egress;	 /* borrowed; NULL */
 	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */
 	bool mapped;		 /* its user namespace has its ids */

@@ -18,9 +18,9 @@ struct setup {
 	 * the leaf) and to ourselves (other end of `control`). */
 	int leaf, peer;
 	int secrets; /* their file system; -1 */
-	int netns;  /* made ahead; -1 = made by clone3 */
-	int init;   /* memfd of init's program */
-	int config; /* memfd of struct init_config */
+	int netns;   /* made ahead; -1 = made by clone3 */
+	int init;    /* memfd of init's program */
+	int config;  /* memfd of struct init_config */
 	int stdio[3];
 	int v1_tasks[CONTROLLER_COUNT];
 	int ids[PLAN_ROOT_MAX]; /* user namespace for an id-mapped bind; -1 */

@@ -12,6 +12,8 @@
 
 #define INIT_FRAME_MAGIC 0x57524446u /* "FDRW" */
 #define INIT_TEXT_MAX	 208
+#define INIT_EXEC_FDS	 4  /* its struct init_config, its stdin, stdout, stderr */
+#define INIT_EXECS_MAX	 64 /* such commands at once */
 
 enum init_frame_type {
 	/* from the set-up task, before init runs */
@@ -24,7 +26,8 @@ enum init_frame_type {
 	FRAME_TTY,	   /* with a descriptor: the master of the payload's terminal */
 	/* to the set-up task and to init */
 	FRAME_MAPPED = 64,
-	FRAME_SIGNAL, /* signal = send it to the payload's process group */
+	FRAME_SIGNAL, /* signal = send it to the process group of the payload, or of `id` */
+	FRAME_EXEC,   /* with INIT_EXEC_FDS descriptors: one more command, `id` */
 };
 
 struct init_frame {
@@ -33,7 +36,7 @@ struct init_frame {
 	int32_t code;
 	int32_t signal;
 	uint32_t alone;
-	uint32_t pad;
+	uint32_t id; /* about this FRAME_EXEC; 0 = about the payload */
 	char step[24];
 	char text[INIT_TEXT_MAX];
 };
@@ -56,7 +59,7 @@ struct init_config {
 	uint32_t filter_n; /* instructions; 0 = none */
 	uint16_t tty;	   /* 1: the payload gets a terminal, of this size: */
 	uint16_t tty_rows, tty_cols;
-	uint16_t pad;
+	uint16_t serve; /* 1: FRAME_EXEC is taken; then there may be no payload: argc 0 */
 };
 
 #endif

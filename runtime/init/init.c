@@ -19,32 +19,42 @@
 #include "runtime/init/frame.h"
 #include "runtime/init/sys.h"
 
-#define PATH_LOOKUP_MAX 4096
-#define EXIT_INTERNAL	125
-#define SIGNALS_MAX	64
-#define MSG_DONTWAIT	0x40
-#define MSG_NOSIGNAL	0x4000
-#define SIGINFO_SIZE	128 /* struct signalfd_siginfo */
+#define PATH_LOOKUP_MAX	 4096
+#define EXIT_INTERNAL	 125
+#define SIGNALS_MAX	 64
+#define MSG_DONTWAIT	 0x40
+#define MSG_NOSIGNAL	 0x4000
+#define MSG_CMSG_CLOEXEC 0x40000000
+#define SIGINFO_SIZE	 128 /* struct signalfd_siginfo */
 
 struct block {
 	const struct init_config *head;
+	char *base;
+	size_t size, pointers_size;
 	char **argv;
 	char **envp;
 	const char *cwd;
 	struct sock_fprog filter;
 };
 
-static void tell(uint32_t type, long code, int sig, uint32_t alone, const char *text)
+static void tell_of(uint32_t id, uint32_t type, long code, int sig, uint32_t alone,
+		    const char *text)
 {
 	struct init_frame f = { .magic = INIT_FRAME_MAGIC,
 				.type = type,
 				.code = (int32_t)code,
 				.signal = sig,
-				.alone = alone };
+				.alone = alone,
+				.id = id };
 
 	if (text)
 		copy(f.text, text, length(text, sizeof(f.text) - 1));
 	SYS(sendto, INIT_CONTROL_FD, &f, sizeof(f), MSG_NOSIGNAL, 0, 0);
+}
+
+static void tell(uint32_t type, long code, int sig, uint32_t alone, const char *text)
+{
+	tell_of(0, type, code, sig, alone, text);
 }
 
 static void give_up(long r, const char *text)
@@ -72,22 +82,24 @@ static char *pointers(char **v, char *s, const char *end, uint32_t n)
 }
 
 /* The block comes from the launcher through a sealed memfd; private, since exec wants char *. */
-static int block_open(struct block *b)
+static int block_open(struct block *b, int fd)
 {
-	long size = SYS(lseek, INIT_CONFIG_FD, 0, 2, 0, 0, 0);
+	long size = SYS(lseek, fd, 0, 2, 0, 0, 0);
 	char *base, *end;
 
 	if (size < (long)sizeof(struct init_config))
 		return -1;
-	base = map((size_t)size, MAP_PRIVATE, INIT_CONFIG_FD);
+	base = map((size_t)size, MAP_PRIVATE, fd);
 	if (!base)
 		return -1;
-	SYS(close, INIT_CONFIG_FD, 0, 0, 0, 0, 0);
+	b->base = base;
+	b->size = (size_t)size;
 	b->head = (const struct init_config *)base;
-	if (b->head->magic != INIT_CONFIG_MAGIC || b->head->size != size || b->head->argc == 0)
+	if (b->head->magic != INIT_CONFIG_MAGIC || b->head->size != size ||
+	    (b->head->argc == 0 && !b->head->serve))
 		return -1;
-	b->argv = (char **)map(((size_t)b->head->argc + b->head->envc + 2) * sizeof(char *),
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	b->pointers_size = ((size_t)b->head->argc + b->head->envc + 2) * sizeof(char *);
+	b->argv = (char **)map(b->pointers_size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (!b->argv)
 		return -1;
 	b->envp = b->argv + b->head->argc + 1;
@@ -98,6 +110,14 @@ static int block_open(struct block *b)
 	b->filter.len = (unsigned short)b->head->filter_n;
 	b->filter.filter = (struct sock_filter *)(base + b->head->filter_off);
 	return 0;
+}
+
+static void block_close(struct block *b)
+{
+	if (b->argv)
+		SYS(munmap, b->argv, b->pointers_size, 0, 0, 0, 0);
+	if (b->base)
+		SYS(munmap, b->base, b->size, 0, 0, 0, 0);
 }
 
 static const char *path_of(char **envp)
@@ -147,9 +167,9 @@ static int exec_lookup(const struct block *b)
 }
 
 /* The master goes to the launcher, before there is a payload that could get at it. */
-static long send_master(int master)
+static long send_master(int master, uint32_t id)
 {
-	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_TTY };
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_TTY, .id = id };
 	struct iovec iov = { .iov_base = &f, .iov_len = sizeof(f) };
 	struct cmsg_fd c = {
 		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = master
@@ -159,29 +179,27 @@ static long send_master(int master)
 	return SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
 }
 
-/* The payload's terminal, of the sandbox's own devpts and the payload's own. Returns the slave. */
-static int make_terminal(const struct init_config *head)
+/* A terminal of the sandbox's own devpts, the command's own. Returns the slave, or -errno and where. */
+static long make_terminal(const struct init_config *head, uint32_t id, const char **ret_where)
 {
 	struct winsize ws = { .ws_row = head->tty_rows, .ws_col = head->tty_cols };
 	long master, slave, r;
 	int locked = 0;
 
+	*ret_where = "/dev/pts/ptmx";
 	master = SYS(openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
 	if (master < 0)
-		give_up(master, "/dev/pts/ptmx");
+		return master;
+	*ret_where = "terminal";
 	r = SYS(ioctl, master, TIOCSPTLCK, &locked, 0, 0, 0);
 	if (r >= 0)
 		r = SYS(ioctl, master, TIOCSWINSZ, &ws, 0, 0, 0);
-	if (r < 0)
-		give_up(r, "terminal");
-	slave = SYS(ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
-	if (slave < 0)
-		give_up(slave, "terminal");
-	r = send_master((int)master);
-	if (r < 0)
-		give_up(r, "terminal");
+	if (r >= 0)
+		r = slave = SYS(ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC, 0, 0, 0);
+	if (r >= 0)
+		r = send_master((int)master, id);
 	SYS(close, master, 0, 0, 0, 0, 0);
-	return (int)slave;
+	return r < 0 ? r : slave;
 }
 
 /* In the payload, whose session is new. */
@@ -195,7 +213,7 @@ static long take_terminal(int slave)
 }
 
 /* In the child. `fd` closes at exec, which tells init that it worked. */
-static void payload(const struct block *b, int slave, int fd)
+static void payload(const struct block *b, int slave, const int *stdio, int fd)
 {
 	uint64_t none = 0;
 	long r;
@@ -207,6 +225,10 @@ static void payload(const struct block *b, int slave, int fd)
 	e = (int)-r;
 	if (!e && slave >= 0)
 		e = (int)take_terminal(slave); /* ours, not the command's: negative */
+	for (int i = 0; !e && slave < 0 && stdio && i < 3; i++) {
+		r = SYS(dup3, stdio[i], i, 0, 0, 0, 0);
+		e = r < 0 ? (int)r : 0;
+	}
 	if (!e && b->filter.len) {
 		r = SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &b->filter, 0, 0, 0);
 		e = (int)r; /* so is this */
@@ -229,41 +251,150 @@ static void let_go_of_stdio(void)
 		SYS(close, null, 0, 0, 0, 0, 0);
 }
 
+/* What init may call from now on. One that runs further commands keeps what they need: it is under their filter. */
+static long restrict_self(const struct block *b)
+{
+	if (!b->head->serve)
+		return init_filter_install();
+	return b->filter.len ? SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &b->filter, 0, 0, 0) : 0;
+}
+
+/* The errno that the child's exec failed with; 0: it runs; -errno: something of ours went wrong. */
+static long exec_outcome(int fd)
+{
+	int e = 0;
+	long n;
+
+	do {
+		n = SYS(read, fd, &e, sizeof(e), 0, 0, 0);
+	} while (n == -EINTR);
+	if (n == 0)
+		return 0;
+	return n == (long)sizeof(e) ? e : -EIO;
+}
+
 /* Starts the payload and says how that went. Init gives up its own calls before it looks at the
  * outcome. */
 static pid_t start(const struct block *b)
 {
-	int pipefd[2], slave, e = 0;
-	long n, pid;
+	long n, pid, slave = -1;
+	const char *where;
+	int pipefd[2];
 
+	if (!b->head->argc) {
+		let_go_of_stdio();
+		n = restrict_self(b);
+		if (n < 0)
+			give_up(n, "filter of init");
+		tell(FRAME_STARTED, 0, 0, 0, NULL);
+		return -1;
+	}
 	n = SYS(pipe2, pipefd, O_CLOEXEC, 0, 0, 0, 0);
 	if (n < 0)
 		give_up(n, "pipe");
-	slave = b->head->tty ? make_terminal(b->head) : -1;
+	if (b->head->tty) {
+		slave = make_terminal(b->head, 0, &where);
+		if (slave < 0)
+			give_up(slave, where);
+	}
 	pid = SYS(clone, SIGCHLD, 0, 0, 0, 0, 0);
 	if (pid == 0)
-		payload(b, slave, pipefd[1]);
+		payload(b, (int)slave, NULL, pipefd[1]);
 	if (pid < 0)
 		give_up(pid, "fork");
 	SYS(close, pipefd[1], 0, 0, 0, 0, 0);
 	if (slave >= 0)
 		SYS(close, slave, 0, 0, 0, 0, 0);
 	let_go_of_stdio();
-	n = init_filter_install();
+	n = restrict_self(b);
 	if (n < 0)
 		give_up(n, "filter of init");
-	do {
-		n = SYS(read, pipefd[0], &e, sizeof(e), 0, 0, 0);
-	} while (n == -EINTR);
+	n = exec_outcome(pipefd[0]);
+	if (b->head->serve)
+		SYS(close, pipefd[0], 0, 0, 0, 0, 0);
 	if (n == 0) {
 		tell(FRAME_STARTED, 0, 0, 0, NULL);
 		return (pid_t)pid;
 	}
-	if (n != (long)sizeof(e) || e <= 0)
-		give_up(n == (long)sizeof(e) ? e : -EIO, "payload's terminal or filter");
-	tell(FRAME_EXEC_FAILED, e, 0, 0, b->argv[0]);
+	if (n < 0)
+		give_up(n, "payload's terminal or filter");
+	tell(FRAME_EXEC_FAILED, n, 0, 0, b->argv[0]);
 	exit_now(EXIT_INTERNAL);
 	return -1;
+}
+
+/* ---- further commands ---- */
+
+static struct command {
+	pid_t pid; /* 0 = free */
+	uint32_t id;
+} commands[INIT_EXECS_MAX];
+
+static struct command *command_of(pid_t pid, uint32_t id)
+{
+	for (int i = 0; i < INIT_EXECS_MAX; i++)
+		if (pid ? commands[i].pid == pid : commands[i].pid && commands[i].id == id)
+			return &commands[i];
+	return NULL;
+}
+
+static struct command *command_free(void)
+{
+	for (int i = 0; i < INIT_EXECS_MAX; i++)
+		if (!commands[i].pid)
+			return &commands[i];
+	return NULL;
+}
+
+/* The pid, or -errno; a positive errno of the command's own goes to *ret_failed. */
+static long command_start(const struct block *b, uint32_t id, const int *stdio, int *ret_failed)
+{
+	long n, pid, slave = -1;
+	const char *where;
+	int pipefd[2];
+
+	n = SYS(pipe2, pipefd, O_CLOEXEC, 0, 0, 0, 0);
+	if (n < 0)
+		return n;
+	if (b->head->tty)
+		n = slave = make_terminal(b->head, id, &where);
+	pid = n < 0 ? n : SYS(clone, SIGCHLD, 0, 0, 0, 0, 0);
+	if (pid == 0)
+		payload(b, (int)slave, stdio, pipefd[1]);
+	SYS(close, pipefd[1], 0, 0, 0, 0, 0);
+	if (slave >= 0)
+		SYS(close, slave, 0, 0, 0, 0, 0);
+	n = pid < 0 ? 0 : exec_outcome(pipefd[0]);
+	SYS(close, pipefd[0], 0, 0, 0, 0, 0);
+	*ret_failed = n < 0 ? (int)-n : (int)n;
+	return pid;
+}
+
+static void command_take(uint32_t id, int config, const int *stdio)
+{
+	struct command *c = command_free();
+	struct block b = { 0 };
+	int failed = 0;
+	long pid = -EAGAIN;
+
+	if (c && !command_of(0, id))
+		pid = block_open(&b, config) < 0 || !b.head->argc
+			      ? -EINVAL
+			      : command_start(&b, id, stdio, &failed);
+	block_close(&b);
+	if (pid < 0 || failed) { /* the child is on its way out, and reaped like all */
+		tell_of(id, FRAME_EXEC_FAILED, pid < 0 ? -pid : failed, 0, 0, NULL);
+		return;
+	}
+	*c = (struct command){ .pid = (pid_t)pid, .id = id };
+	tell_of(id, FRAME_STARTED, 0, 0, 0, NULL);
+}
+
+static void tell_exit_of(uint32_t id, int status, uint32_t alone)
+{
+	int sig = status & 0x7f;
+
+	tell_of(id, FRAME_EXIT, sig ? 0 : status >> 8 & 0xff, sig, alone, NULL);
 }
 
 /* Reaps all that is dead. True when nobody is left. */
@@ -276,33 +407,69 @@ static int reap(pid_t main_pid, int *ret_ended, int *ret_status)
 		if (pid == main_pid) {
 			*ret_ended = 1;
 			*ret_status = status;
+		} else if (pid > 0) {
+			struct command *c = command_of((pid_t)pid, 0);
+
+			if (c) {
+				c->pid = 0;
+				tell_exit_of(c->id, status, 0);
+			}
 		}
 		if (pid == 0 || (pid < 0 && pid != -EINTR))
 			return pid < 0;
 	}
 }
 
-static void take_frame(pid_t main_pid, int ended)
+static void take_signal(const struct init_frame *f, pid_t main_pid, int ended)
+{
+	struct command *c = f->id ? command_of(0, f->id) : NULL;
+
+	if (f->signal <= 0 || f->signal > SIGNALS_MAX)
+		return;
+	if (c)
+		SYS(kill, -c->pid, f->signal, 0, 0, 0, 0);
+	else if (!f->id && !ended && main_pid > 0)
+		SYS(kill, -main_pid, f->signal, 0, 0, 0, 0);
+}
+
+/* Descriptors come with FRAME_EXEC only; who sends is the launcher, which is believed. */
+static long receive(struct init_frame *f, struct cmsg_fds *fds, int with_fds)
+{
+	struct iovec iov = { .iov_base = f, .iov_len = sizeof(*f) };
+	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = fds, .control_len = sizeof(*fds) };
+
+	fds->len = 0;
+	if (!with_fds) /* all that such an init may call */
+		return SYS(recvfrom, INIT_CONTROL_FD, f, sizeof(*f), MSG_DONTWAIT, 0, 0);
+	return SYS(recvmsg, INIT_CONTROL_FD, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0, 0, 0);
+}
+
+static void take_frame(pid_t main_pid, int ended, int serves)
 {
 	struct init_frame f;
-	long n = SYS(recvfrom, INIT_CONTROL_FD, &f, sizeof(f), MSG_DONTWAIT, 0, 0);
+	struct cmsg_fds fds;
+	long n = receive(&f, &fds, serves);
 
 	if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
 		exit_now(0); /* the launcher is gone, and so must all of us be */
 	if (n != (long)sizeof(f) || f.magic != INIT_FRAME_MAGIC)
 		return;
-	if (f.type == FRAME_SIGNAL && !ended && f.signal > 0 && f.signal <= SIGNALS_MAX)
-		SYS(kill, -main_pid, f.signal, 0, 0, 0, 0);
+	if (f.type == FRAME_SIGNAL)
+		take_signal(&f, main_pid, ended);
+	if (fds.len != sizeof(fds))
+		return;
+	if (f.type == FRAME_EXEC && f.id)
+		command_take(f.id, fds.fd[0], fds.fd + 1);
+	for (int i = 0; i < INIT_EXEC_FDS; i++)
+		SYS(close, fds.fd[i], 0, 0, 0, 0, 0);
 }
 
 static void tell_exit(int status, uint32_t alone)
 {
-	int sig = status & 0x7f;
-
-	tell(FRAME_EXIT, sig ? 0 : status >> 8 & 0xff, sig, alone, NULL);
+	tell_exit_of(0, status, alone);
 }
 
-static void serve(pid_t main_pid, int sigfd)
+static void serve(pid_t main_pid, int sigfd, int serves)
 {
 	struct pollfd pfd[] = { { .fd = sigfd, .events = POLLIN },
 				{ .fd = INIT_CONTROL_FD, .events = POLLIN } };
@@ -325,7 +492,7 @@ static void serve(pid_t main_pid, int sigfd)
 			SYS(read, sigfd, info, sizeof(info), 0, 0, 0);
 		}
 		if (pfd[1].revents)
-			take_frame(main_pid, ended);
+			take_frame(main_pid, ended, serves);
 	}
 }
 
@@ -347,9 +514,10 @@ __attribute__((used, noreturn)) void init_main(void)
 	sigfd = SYS(signalfd4, -1, &set, SIGSET_SIZE, O_CLOEXEC | O_NONBLOCK, 0, 0);
 	if (sigfd < 0)
 		give_up(sigfd, "signalfd");
-	if (block_open(&b) < 0)
+	if (block_open(&b, INIT_CONFIG_FD) < 0)
 		give_up(-EINVAL, "configuration");
-	serve(start(&b), (int)sigfd);
+	SYS(close, INIT_CONFIG_FD, 0, 0, 0, 0, 0);
+	serve(start(&b), (int)sigfd, b.head->serve);
 	__builtin_unreachable();
 }
 

@@ -24,6 +24,12 @@ struct msghdr {
 	unsigned flags;
 };
 
+struct cmsg_fds {
+	size_t len;
+	int level, type;
+	int fd[4];
+};
+
 struct cmsg_fd {
 	size_t len;
 	int level, type;
