@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/cli/agent.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
@@ -73,14 +74,17 @@ static int find(int *ret_fd, char *ret_name, size_t size, const char *word, cons
 	return *ret_fd < 0 ? err_set(err, errno, "session '%s': %m", ret_name) : 0;
 }
 
-/* `quiet`: nothing on stdout. */
-static int ask(const struct verb *verb, const char *word, bool quiet, struct err *err)
+/* *ret: what the session says; CONTROL_TEXT bytes. */
+static int ask_text(const struct verb *verb, const char *word, char *ret, struct err *err)
 {
 	struct control_answer answer = { 0 };
 	char session[256], request[CONTROL_TEXT];
+	struct registry_entry named;
 	auto_close int fd = -1;
 	int r;
 
+	if (!verb->question && registry_find(&named, word, NULL, NULL) == 0)
+		word = named.session; /* a name of the agent's */
 	r = find(&fd, session, sizeof(session), word, verb, err);
 	if (r < 0)
 		return r;
@@ -100,9 +104,26 @@ static int ask(const struct verb *verb, const char *word, bool quiet, struct err
 			*p = '?';
 	if (answer.result < 0)
 		return err_set(err, answer.result, "session %s: %s", session, answer.text);
-	if (!quiet)
-		printf("session %s: %s\n", session, answer.text);
+	snprintf(ret, CONTROL_TEXT, "session %.40s: %.200s", session, answer.text);
 	return 0;
+}
+
+/* `quiet`: nothing on stdout. */
+static int ask(const struct verb *verb, const char *word, bool quiet, struct err *err)
+{
+	char text[CONTROL_TEXT];
+	int r = ask_text(verb, word, text, err);
+
+	if (r == 0 && !quiet)
+		printf("%s\n", text);
+	return r;
+}
+
+int order_give(const char *order, const char *session, char *ret_text, struct err *err)
+{
+	const struct verb v = { order, "", "", false };
+
+	return ask_text(&v, session, ret_text, err);
 }
 
 static int run_order(const struct verb *verb, int argc, char **argv)

@@ -11,6 +11,7 @@
 #include "userspace/base/log.h"
 #include "userspace/base/term.h"
 #include "userspace/base/trust.h"
+#include "userspace/cli/agent.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
@@ -53,6 +54,8 @@ struct run_args {
 	const char *baseline;
 	const char *record;
 	uint64_t output_limit;
+	uint64_t ttl, idle;
+	bool no_agent;
 	bool no_default_rules, dry_run, json, quiet, help, kill_output, tty;
 };
 
@@ -72,6 +75,11 @@ static const struct option_def OPTIONS[] = {
 	  "leave the default packs out" },
 	{ "timeout", 't', OPT_DURATION, AT(timeout), "TIME",
 	  "kill after this long: 30s, 5m (default: 0, never)" },
+	{ "ttl", 0, OPT_DURATION, AT(ttl), "TIME",
+	  "its life, frozen or not: reason ttl (default: 0, as long as it likes)" },
+	{ "idle", 0, OPT_DURATION, AT(idle), "TIME",
+	  "of a sandbox without a command (create): end it when for so long nothing ran in it and "
+	  "nobody was attached: reason idle (default: 0, never)" },
 	{ "memory", 'm', OPT_SIZE, AT(memory), "SIZE", "memory limit: 256M (default: 1G)" },
 	{ "pids", 0, OPT_U64, AT(pids), "N", "most tasks at once (default: 512)" },
 	{ "cpus", 0, OPT_FRACTION, AT(cpus), "X",
@@ -170,6 +178,8 @@ static const struct option_def OPTIONS[] = {
 	  "keep small texts that changed there in the record, before and after" },
 	{ "dry-run-actions", 0, OPT_FLAG, AT(dry_run_actions), NULL,
 	  "rules only tell what they would do: nothing is denied, killed, frozen or held" },
+	{ "no-agent", 0, OPT_FLAG, AT(no_agent), NULL,
+	  "run it by this very process, also when an agent is there" },
 	{ "dry-run", 0, OPT_FLAG, AT(dry_run), NULL, "print what would be done, do nothing" },
 	{ "json", 0, OPT_FLAG, AT(json), NULL, "with --dry-run: as JSON" },
 	{ "quiet", 'q', OPT_FLAG, AT(quiet), NULL, "no closing line on stderr" },
@@ -784,10 +794,17 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 	return cli_finish_output(0);
 }
 
-static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
-		  const struct run_rules *rules, const struct redactor *redactor,
-		  struct sinks *sinks, enum run_sign sign, uint32_t pressure, uint32_t when_full,
-		  struct run_result_file *result)
+/* A run by an agent's keeper. */
+struct run_keep {
+	const char *session;
+	int hub_fd;
+	char *reason; /* 32 */
+};
+
+static int run_it(const struct run_keep *keep, const struct run_args *a,
+		  const struct sandbox_spec *spec, const struct run_rules *rules,
+		  const struct redactor *redactor, struct sinks *sinks, enum run_sign sign,
+		  uint32_t pressure, uint32_t when_full, struct run_result_file *result)
 {
 	struct run_options opt = {
 		.spec = spec,
@@ -820,6 +837,10 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		.watch = a->watch.v,
 		.watch_n = a->watch.n,
 		.hold = hold_policy_of(a),
+		.ttl_ns = a->ttl,
+		.idle_ns = a->idle,
+		.session = keep ? keep->session : NULL,
+		.hub_fd = keep ? keep->hub_fd : 0,
 	};
 	struct run_result res;
 	struct err err = { 0 };
@@ -833,6 +854,8 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 		run_result_write(result, &res, "internal", EXIT_WARDER, err_text(&err));
 		return EXIT_WARDER;
 	}
+	if (keep)
+		snprintf(keep->reason, 32, "%s", res.reason);
 	if (!a->quiet)
 		print_closing(&res);
 	print_troubles(&res);
@@ -850,7 +873,27 @@ static int run_it(const struct run_args *a, const struct sandbox_spec *spec,
 	return res.exit_code;
 }
 
-int cmd_run(int argc, char **argv)
+/* The agent does it, with us as its terminal. */
+static bool is_for_agent(const struct run_args *a)
+{
+	return !a->no_agent && !a->dry_run && !a->help && agent_is_there();
+}
+
+static int hand_over(const struct run_args *a, int argc, char **argv)
+{
+	auto_free const char **words = calloc((size_t)argc + 1, sizeof(*words));
+	struct agent_request q = { .op = AGENT_RUN, .argv = words, .tty = a->tty };
+	char dir[4096];
+
+	if (!words)
+		return EXIT_WARDER;
+	for (int i = 1; i < argc; i++)
+		words[q.argc++] = argv[i];
+	q.dir = getcwd(dir, sizeof(dir));
+	return agent_talk(&q, NULL);
+}
+
+static int run_main(const struct run_keep *keep, int argc, char **argv)
 {
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
 	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
@@ -873,10 +916,12 @@ int cmd_run(int argc, char **argv)
 		cli_usage("run [OPTIONS] -- COMMAND [ARGUMENT...]", PURPOSE, OPTIONS);
 		return 0;
 	}
-	if (rest == argc) {
+	if (rest == argc && !keep) {
 		err_set(&err, EINVAL, "no command given");
 		return cli_bad_usage("run", &err);
 	}
+	if (!keep && is_for_agent(&a))
+		return hand_over(&a, argc, argv);
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
 	    parse_sign(a.sign, &sign, &err) < 0 ||
 	    parse_pressure(a.on_pressure, &pressure, &err) < 0 || check_rings(&a, &err) < 0 ||
@@ -912,7 +957,104 @@ int cmd_run(int argc, char **argv)
 	if (redaction_of_log(redactor) < 0)
 		return EXIT_WARDER;
 	warn_of_sinks(&sinks);
-	code = run_it(&a, &spec, &rules, redactor, &sinks, sign, pressure, when_full, &result);
+	code = run_it(keep, &a, &spec, &rules, redactor, &sinks, sign, pressure, when_full,
+		      &result);
 	redaction_of_log(NULL);
 	return code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	return run_main(NULL, argc, argv);
+}
+
+int run_kept(int argc, char **argv, const char *session, int hub_fd, char ret_reason[32])
+{
+	const struct run_keep keep = { session, hub_fd, ret_reason };
+
+	return run_main(&keep, argc, argv);
+}
+
+/* ---- for an agent ---- */
+
+/* What somebody may ask for who is not root: none of it reads or writes files of the host, names a key, or weakens what
+ * is recorded. */
+static const char *const FREE[] = {
+	"policy",     "timeout", "ttl",	      "idle",	"memory",   "pids",
+	"cpus",	      "disk",	 "tmp",	      "nofile", "fsize",    "name",
+	"max-output", "env",	 "cwd",	      "tty",	"quiet",    "kill-output",
+	"keep-texts", "net",	 "workspace", "help",	"no-agent", "watch-env",
+};
+
+static int check_free(int argc, char **argv, const struct agent_restrict *who, struct err *err)
+{
+	struct option_def defs[ARRAY_SIZE(FREE) + 1] = { 0 };
+	struct run_args a;
+	size_t n = 0;
+	int rest, r;
+
+	for (const struct option_def *d = OPTIONS; d->name; d++)
+		for (size_t i = 0; i < ARRAY_SIZE(FREE); i++)
+			if (!strcmp(FREE[i], d->name))
+				defs[n++] = *d;
+	args_defaults(&a);
+	r = options_parse(defs, &a, argc, argv, &rest, err);
+	if (r < 0)
+		return err_wrap(err, r, "not for who is not root");
+	if (a.policy &&
+	    (!policy_is_installed(a.policy) ||
+	     (who->policies && who->policies->n && !agent_names_have(who->policies, a.policy))))
+		return err_set(err, EPERM, "option '--policy': '%s' is not one that you may use",
+			       a.policy);
+	if (a.workspace && strncmp(a.workspace, WORKSPACE_NAME, strlen(WORKSPACE_NAME)))
+		return err_set(err, EPERM, "option '--workspace': only name:NAME is for you");
+	if (a.network.mode && !strcmp(a.network.mode, "host"))
+		return err_set(err, EPERM, "option '--net': 'host' is not for you");
+	return 0;
+}
+
+static int copy_name(char *ret, const char *what, const char *text, struct err *err)
+{
+	if (strlen(text) >= REGISTRY_NAME)
+		return err_set(err, EINVAL, "option '--%s': longer than %d bytes", what,
+			       REGISTRY_NAME - 1);
+	snprintf(ret, REGISTRY_NAME, "%s", text);
+	return 0;
+}
+
+int run_inspect(struct run_request *ret, int argc, char **argv,
+		const struct agent_restrict *restrict_to, struct err *err)
+{
+	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
+	struct registry_entry *e = &ret->entry;
+	struct run_args a;
+	int rest, r = 0;
+
+	*ret = (struct run_request){ 0 };
+	if (restrict_to)
+		r = check_free(argc, argv, restrict_to, err);
+	if (r == 0)
+		r = read_args(&a, &policy, argc, argv, &rest, err);
+	if (r == 0)
+		r = check_given(&a, err);
+	if (r < 0)
+		return r;
+	ret->tty = a.tty;
+	ret->has_command = rest < argc;
+	e->memory = a.memory;
+	e->pids = a.pids;
+	e->cpu_milli = a.cpus;
+	e->disk = a.disk;
+	e->tty = a.tty;
+	e->has_command = ret->has_command;
+	r = copy_name(e->name, "name", a.name ? a.name : "", err);
+	if (r == 0)
+		r = copy_name(e->tenant, "tenant",
+			      restrict_to ? restrict_to->tenant
+			      : a.tenant  ? a.tenant
+					  : "default",
+			      err);
+	if (r == 0 && a.workspace && !strncmp(a.workspace, WORKSPACE_NAME, strlen(WORKSPACE_NAME)))
+		r = copy_name(e->workspace, "workspace", a.workspace + strlen(WORKSPACE_NAME), err);
+	return r;
 }

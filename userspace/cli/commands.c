@@ -6,6 +6,15 @@
 
 const struct command commands[] = {
 	{ "run", "run a command in a watched sandbox", cmd_run },
+	{ "agent", "the daemon that runs sandboxes for others", cmd_agent },
+	{ "create", "make a sandbox that stays, by the agent", cmd_create },
+	{ "exec", "run a command in a sandbox of the agent", cmd_exec },
+	{ "attach", "join a sandbox's terminal; ^P ^Q leaves it", cmd_attach },
+	{ "ps", "the sandboxes of the agent", cmd_ps },
+	{ "logs", "what a sandbox's commands wrote", cmd_logs },
+	{ "pause", "freeze a sandbox of the agent", cmd_pause },
+	{ "resume", "let it go on", cmd_resume },
+	{ "rm", "end a sandbox of the agent; its record stays", cmd_rm },
 	{ "events", "print the events of a session", cmd_events },
 	{ "replay", "show a session as a timeline, or judge it again", cmd_replay },
 	{ "report", "write a session as one HTML page", cmd_report },

@@ -3,22 +3,31 @@
 #ifndef WARDER_CLI_COMMANDS_H
 #define WARDER_CLI_COMMANDS_H
 
+int cmd_agent(int argc, char **argv);
 int cmd_approve(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
 int cmd_consume(int argc, char **argv);
+int cmd_create(int argc, char **argv);
 int cmd_deny(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_evidence(int argc, char **argv);
+int cmd_exec(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_keys(int argc, char **argv);
 int cmd_fields(int argc, char **argv);
 int cmd_freeze(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
+int cmd_pause(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_redact(int argc, char **argv);
+int cmd_resume(int argc, char **argv);
+int cmd_rm(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_review(int argc, char **argv);
 int cmd_rules(int argc, char **argv);
@@ -33,6 +42,8 @@ int cmd_version(int argc, char **argv);
 /* Can `warder run` work with this policy (a name or file)? As strict as at a run; starts nothing. */
 struct err;
 int run_check_policy(const char *policy, struct err *err);
+/* kill, freeze, thaw, of whatever session `word` names; *ret_text (256): how it went. */
+int order_give(const char *order, const char *session, char *ret_text, struct err *err);
 /* `warder rules reload SESSION`: its exit code. */
 int order_reload(const char *session);
 /* Have a running session compare its workspace. 0: it will; -ENOENT, -ESRCH: it does not run. */

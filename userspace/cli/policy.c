@@ -33,6 +33,8 @@ static const struct {
 	{ "limits.fsize", "fsize" },
 	{ "limits.output", "max-output" },
 	{ "limits.output_kill", "kill-output" },
+	{ "lifetime.ttl", "ttl" },
+	{ "lifetime.idle", "idle" },
 	{ "watch.env", "watch-env" },
 	{ "watch.paths", "watch" },
 	{ "rules.files", "rules" },

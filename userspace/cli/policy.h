@@ -21,6 +21,8 @@ size_t policies_shipped(const struct shipped_policy **ret);
 struct str policy_about(const struct shipped_policy *p);
 /* One of them by its name, else NAME.yaml of <config>/policies, else a file. */
 int policy_open(struct flat_file *ret, const char *word, struct err *err);
+/* Is it shipped, or one of <config>/policies? */
+bool policy_is_installed(const char *word);
 /* The same as text, for a person. */
 int policy_text(struct buf *ret, const char *word, struct err *err);
 

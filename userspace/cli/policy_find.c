@@ -88,6 +88,13 @@ static int locate(const char *word, char *ret, size_t size,
 	return 0;
 }
 
+bool policy_is_installed(const char *word)
+{
+	char path[PATH_MAX];
+
+	return find_shipped(word) || find_own(word, path, sizeof(path));
+}
+
 int policy_open(struct flat_file *ret, const char *word, struct err *err)
 {
 	const struct shipped_policy *shipped;

@@ -27,6 +27,12 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 		return (struct outcome){ "record", CODE_KILLED };
 	if (facts->internal)
 		return (struct outcome){ "internal", CODE_INTERNAL };
+	if (facts->ttl_over)
+		return (struct outcome){ "ttl", CODE_TIMEOUT };
+	if (facts->idle)
+		return (struct outcome){ "idle", CODE_TIMEOUT };
+	if (facts->hung_up)
+		return (struct outcome){ "hangup", CODE_KILLED };
 	if (facts->timed_out)
 		return (struct outcome){ "timeout", CODE_TIMEOUT };
 	if (facts->output_killed)
@@ -40,9 +46,11 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 
 const char *outcome_reason(const char *text)
 {
-	static const char *const reasons[] = { "rule",	 "timeout",	  "oom",	 "signal",
-					       "exit",	 "output_limit",  "event_limit", "operator",
-					       "record", "freeze_timeout" };
+	static const char *const reasons[] = { "rule",		 "timeout",  "oom",
+					       "signal",	 "exit",     "output_limit",
+					       "event_limit",	 "operator", "record",
+					       "freeze_timeout", "ttl",	     "idle",
+					       "hangup" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (!strcmp(text, reasons[i]))

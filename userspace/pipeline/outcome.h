@@ -12,6 +12,8 @@ struct run_facts {
 	int32_t exit_code;
 	int32_t signal;
 	bool timed_out;
+	bool ttl_over, idle; /* its life was over; nothing ran and nobody was there */
+	bool hung_up;	     /* whom it ran for has gone */
 	bool internal;	    /* the sandbox could not be set up, or warder failed */
 	bool output_killed; /* more output than allowed, and that was to end it */
 	bool truncated;	    /* some of the output was dropped */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,7 +30,8 @@ struct stream {
 	int own;      /* `to` opened anew, so that we may not block on it; -1 = it could not be */
 	size_t write_max;
 	uint64_t bytes;
-	size_t at, n; /* of buf: not yet passed on */
+	uint64_t last; /* ending: all of it when the writer ended */
+	size_t at, n;  /* of buf: not yet passed on */
 	char buf[READ_MAX];
 };
 
@@ -40,7 +42,9 @@ struct relay {
 	int event, stop;   /* eventfds: cap reached; finish */
 	pthread_t thread;
 	bool started, joined, tty;
-	int hit; /* stream + 1 */
+	bool ending; /* atomic; relay_end */
+	bool owns;   /* what it writes to: closed with its source */
+	int hit;     /* stream + 1 */
 	uint64_t hit_bytes;
 	bool cut;
 	int wait_ms; /* at the end, for a reader that takes nothing */
@@ -78,23 +82,45 @@ static void open_reader(struct stream *s, int fd)
 	s->write_max = READ_MAX;
 }
 
+static const int ours[STREAMS] = { STDOUT_FILENO, STDERR_FILENO };
+
+static void open_output(const struct relay *r, struct stream *s, int fd)
+{
+	int flags;
+
+	if (!r->owns) {
+		open_reader(s, fd);
+		return;
+	}
+	flags = fcntl(fd, F_GETFL);
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	s->own = s->to = fd;
+	s->write_max = READ_MAX;
+}
+
 /* ret_fds NULL: for a terminal. */
-static int new_relay(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
+static int new_relay(struct relay **ret, uint64_t cap, const int to[2], int ret_fds[2],
+		     struct err *err)
 {
 	struct relay *r = calloc(1, sizeof(*r));
 	int pair[2], e;
 
-	if (!r)
+	if (!r) {
+		for (int i = 0; to != ours && i < STREAMS; i++)
+			if (to[i] >= 0)
+				close(to[i]);
 		return err_set(err, ENOMEM, "output: %m");
+	}
 	r->cap = cap;
 	r->tty = !ret_fds;
+	r->owns = to != ours;
 	r->event = r->stop = r->copy = -1;
 	for (int i = 0; i < STREAMS; i++)
 		r->s[i].from = r->s[i].own = r->give[i] = -1;
-	if (r->tty)
-		open_reader(&r->s[0], STDOUT_FILENO);
+	for (int i = 0; i < (r->tty ? 1 : STREAMS); i++)
+		open_output(r, &r->s[i], to[i]);
 	for (int i = 0; ret_fds && i < STREAMS; i++) {
-		open_reader(&r->s[i], STDOUT_FILENO + i);
 		if (pipe2(pair, O_CLOEXEC) < 0)
 			goto failed;
 		(void)fcntl(pair[0], F_SETPIPE_SZ, PIPE_SIZE);
@@ -115,12 +141,22 @@ failed:
 
 int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
 {
-	return new_relay(ret, cap, ret_fds, err);
+	return new_relay(ret, cap, ours, ret_fds, err);
 }
 
 int relay_new_tty(struct relay **ret, uint64_t cap, struct err *err)
 {
-	return new_relay(ret, cap, NULL, err);
+	return new_relay(ret, cap, ours, NULL, err);
+}
+
+int relay_new_to(struct relay **ret, uint64_t cap, const int to[2], int ret_fds[2], struct err *err)
+{
+	return new_relay(ret, cap, to, ret_fds, err);
+}
+
+int relay_new_tty_to(struct relay **ret, uint64_t cap, int to, struct err *err)
+{
+	return new_relay(ret, cap, (const int[]){ to, -1 }, NULL, err);
 }
 
 int relay_tty(struct relay *r, int master, struct err *err)
@@ -172,6 +208,10 @@ static void take(struct relay *r, int i)
 		return;
 	if (n <= 0) { /* of a pty that nobody has open: EIO */
 		close_fd(&s->from);
+		if (r->owns) {
+			close_fd(&s->own);
+			s->to = -1;
+		}
 		return;
 	}
 	__atomic_store_n(&s->bytes, s->bytes + (uint64_t)n, __ATOMIC_RELAXED);
@@ -215,11 +255,49 @@ static int poll_set(const struct relay *r, struct pollfd fds[STREAMS + 1])
 	return open;
 }
 
+static bool is_full(const struct relay *r)
+{
+	for (int i = 0; i < STREAMS; i++)
+		if (r->s[i].at < r->s[i].n)
+			return true;
+	return false;
+}
+
+/* What lies in the pipes now; others may go on writing. */
+static void note_last(struct relay *r)
+{
+	for (int i = 0; i < STREAMS; i++) {
+		struct stream *s = &r->s[i];
+		int n = 0;
+
+		if (s->from >= 0 && ioctl(s->from, FIONREAD, &n) < 0)
+			n = 0;
+		s->last = s->bytes + (uint64_t)MAX(n, 0);
+	}
+}
+
+static bool has_last(const struct relay *r)
+{
+	for (int i = 0; i < STREAMS; i++)
+		if (r->s[i].from >= 0 && r->s[i].bytes < r->s[i].last)
+			return false;
+	return !is_full(r);
+}
+
+static void close_outputs(struct relay *r)
+{
+	for (int i = 0; i < STREAMS; i++) {
+		close_fd(&r->s[i].from);
+		close_fd(&r->s[i].own);
+		r->s[i].to = -1;
+	}
+}
+
 static void *run(void *arg)
 {
 	struct relay *r = arg;
 	uint64_t end = 0;
-	bool dropping = false;
+	bool dropping = false, ending = false;
 
 	for (;;) {
 		struct pollfd fds[STREAMS + 1];
@@ -233,9 +311,22 @@ static void *run(void *arg)
 
 			timeout = end > now ? (int)((end - now) / NSEC_PER_MSEC) + 1 : 0;
 		}
+		if (ending && has_last(r)) {
+			close_outputs(r);
+			return NULL;
+		}
 		n = poll(fds, STREAMS + 1, timeout);
 		if (n < 0 && errno != EINTR)
 			return NULL;
+		if (n > 0 && fds[STREAMS].revents && !ending &&
+		    __atomic_load_n(&r->ending, __ATOMIC_ACQUIRE)) {
+			eventfd_t stops;
+
+			eventfd_read(r->stop, &stops);
+			note_last(r);
+			ending = true;
+			continue;
+		}
 		if (n == 0) { /* finish was asked for, and the reader takes nothing: only count */
 			if (dropping)
 				return NULL;
@@ -295,6 +386,12 @@ const char *relay_hit(const struct relay *r, uint64_t *ret_bytes)
 		return NULL;
 	*ret_bytes = r->hit_bytes;
 	return stream_names[hit - 1];
+}
+
+void relay_end(struct relay *r)
+{
+	__atomic_store_n(&r->ending, true, __ATOMIC_RELEASE);
+	eventfd_write(r->stop, 1);
 }
 
 void relay_finish(struct relay *r, int wait_ms, struct relay_counts *ret)

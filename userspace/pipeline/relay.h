@@ -21,6 +21,11 @@ struct relay_counts {
 /* `cap`: bytes passed on of each stream; RELAY_ALL = all. ret_fds: write ends for the payload's 1 and 2, owned by the
  * relay and closed by relay_start. */
 int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err);
+/* The same to pipes instead of our 1 and 2. They are the relay's from here on, also when it fails; each is closed at
+ * the end of its stream. */
+int relay_new_to(struct relay **ret, uint64_t cap, const int to[2], int ret_fds[2],
+		 struct err *err);
+int relay_new_tty_to(struct relay **ret, uint64_t cap, int to, struct err *err);
 /* The same for a terminal: there is one stream, stdout, and relay_tty says where it comes from. */
 int relay_new_tty(struct relay **ret, uint64_t cap, struct err *err);
 /* Before the start: the master of its pty, non-blocking; borrowed, a copy is kept. */
@@ -34,6 +39,9 @@ int relay_start(struct relay *r, struct err *err);
 int relay_fd(const struct relay *r);
 /* Which stream it was: "stdout" or "stderr"; NULL: none. *ret_bytes: what it had written by then. */
 const char *relay_hit(const struct relay *r, uint64_t *ret_bytes);
+/* Of one with outputs of its own: who wrote has ended, others may hold its pipes. What lies in them is passed on, then
+ * the outputs end; does not wait. */
+void relay_end(struct relay *r);
 /* No writer is left: pass on what lies in the pipes (a reader that takes nothing for `wait_ms` loses
  * it), then the final counts. */
 void relay_finish(struct relay *r, int wait_ms, struct relay_counts *ret);

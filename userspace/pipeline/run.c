@@ -25,6 +25,7 @@
 #include "userspace/pipeline/console.h"
 #include "userspace/pipeline/control.h"
 #include "userspace/pipeline/enforcement.h"
+#include "userspace/pipeline/execs.h"
 #include "userspace/pipeline/limits.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/redaction.h"
@@ -40,7 +41,7 @@
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  8			/* polled besides those of the limits */
+#define OTHER_FDS	  9			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -62,7 +63,8 @@ struct run {
 	struct sampler sampler;
 	struct workspace_job workspace;
 	struct capture_usage usage;
-	uint64_t next_usage;	 /* CLOCK_MONOTONIC; 0 = nobody wants to know */
+	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
+	struct execs execs;
 	struct relay *relay;	 /* NULL: stdio goes straight through */
 	struct console *console; /* NULL: the payload has no terminal */
 	char host[64];
@@ -83,7 +85,9 @@ struct run {
 	bool starting;	       /* init has not said yet that the payload runs */
 	bool connected;	       /* the payload's output comes out */
 	uint64_t next_secret;  /* CLOCK_MONOTONIC; when one is to go; 0 = never */
-	uint64_t start_end;    /* CLOCK_MONOTONIC; when that is late */
+	uint64_t begun;	       /* CLOCK_MONOTONIC; its life counts from here */
+	uint64_t next_end;  /* CLOCK_MONOTONIC; when its life or its idle time is over; 0 = never */
+	uint64_t start_end; /* CLOCK_MONOTONIC; when that is late */
 	uint8_t host_key[KEY_LEN];
 	bool watched;
 	pid_t engine;
@@ -663,10 +667,17 @@ static int prepare(struct run *run, struct err *err)
 	return start_engine(run, err);
 }
 
+/* A sandbox may begin without a command, and wait for further ones. */
+static bool has_first(const struct run *run)
+{
+	return run->spec.argv[0];
+}
+
 /* A person who wants it to end must not wait for a program that cannot hear it. */
 static bool ends_stopped(const struct run *run, uint32_t sig)
 {
-	return run->stopped && (sig == SIGINT || sig == SIGTERM || sig == SIGQUIT || sig == SIGHUP);
+	return (run->stopped || !has_first(run)) &&
+	       (sig == SIGINT || sig == SIGTERM || sig == SIGQUIT || sig == SIGHUP);
 }
 
 /* True: it was ended. */
@@ -901,6 +912,62 @@ static bool has_begun(const struct run *run)
 	return !run->starting || run->stopped;
 }
 
+static void end_life(struct run *run, bool *fact, const char *what, uint64_t limit)
+{
+	const struct limit_hit hit = {
+		.type = WIRE_LIMIT_TIMEOUT,
+		.target = what,
+		.value = limit,
+		.used = limit,
+		.count = 1,
+		.killed = true,
+	};
+
+	*fact = true;
+	tell_limit(run, &hit);
+	sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+}
+
+/* Its life, its idle time, or whom it ran for: true when one is over. */
+static bool look_at_life(struct run *run, uint64_t now)
+{
+	struct run_facts *facts = &run->result->facts;
+	uint64_t ttl = run->opt->ttl_ns, idle = run->opt->idle_ns;
+
+	run->next_end = 0;
+	if (run->execs.gone) {
+		facts->hung_up = true;
+		sandbox_kill(run->sandbox, KILL_TIMEOUT_MS);
+		return true;
+	}
+	execs_look_idle(&run->execs, has_first(run), now);
+	if (ttl && now - run->begun >= ttl) {
+		end_life(run, &facts->ttl_over, "ttl", ttl);
+		return true;
+	}
+	if (idle && run->execs.idle_ns && now - run->execs.idle_ns >= idle) {
+		end_life(run, &facts->idle, "idle", idle);
+		return true;
+	}
+	if (ttl)
+		run->next_end = run->begun + ttl;
+	if (idle && run->execs.idle_ns &&
+	    (!run->next_end || run->execs.idle_ns + idle < run->next_end))
+		run->next_end = run->execs.idle_ns + idle;
+	return false;
+}
+
+/* By somebody at the other end of the hub. */
+static void signal_first(void *arg, int sig)
+{
+	struct run *run = arg;
+
+	if (ends_stopped(run, (uint32_t)sig))
+		run->execs.gone = true;
+	else
+		sandbox_signal(run->sandbox, sig);
+}
+
 static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
 {
 	int limits = limits_timeout(&run->limits), reload = reloader_timeout(&run->reloader);
@@ -923,11 +990,13 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 		ms = MIN(ms, (uint64_t)work);
 	if (run->next_secret) /* it is later than `now` */
 		ms = MIN(ms, (run->next_secret - now) / NSEC_PER_MSEC + 1);
+	if (run->next_end) /* so is this */
+		ms = MIN(ms, (run->next_end - now) / NSEC_PER_MSEC + 1);
 	if (run->next_usage)
 		ms = MIN(ms,
 			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
 	return end || !has_begun(run) || limits >= 0 || look > now || reload >= 0 || sample >= 0 ||
-			       work >= 0 || run->next_usage || run->next_secret
+			       work >= 0 || run->next_usage || run->next_secret || run->next_end
 		       ? (int)ms
 		       : -1;
 }
@@ -1002,12 +1071,14 @@ static int open_output(struct run *run, int stdio[3], struct err *err)
 	uint64_t cap = run->opt->output_max ? run->opt->output_max : RELAY_ALL;
 
 	stdio[0] = STDIN_FILENO;
-	if (!run->spec.tty)
+	if (!run->spec.tty && has_first(run))
 		return relay_new(&run->relay, cap, stdio + 1, err);
 	run->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (run->null_fd < 0)
 		return err_set(err, errno, "'/dev/null': %m");
 	stdio[0] = stdio[1] = stdio[2] = run->null_fd;
+	if (!has_first(run))
+		return 0;
 	return relay_new_tty(&run->relay, cap, err);
 }
 
@@ -1022,6 +1093,8 @@ static int start_output(struct run *run, struct err *err)
 		.record_input = run->opt->input_recorded,
 	};
 
+	if (!has_first(run))
+		return 0;
 	if (run->spec.tty)
 		r = console_start(&run->console, &co, err);
 	if (r == 0 && run->spec.tty)
@@ -1034,8 +1107,8 @@ static int start_output(struct run *run, struct err *err)
 /* From the first moment on, but for a terminal: that is the payload's when there is one. */
 static int connect_output(struct run *run, struct err *err)
 {
-	if (run->connected ||
-	    (run->spec.tty && (!has_begun(run) || sandbox_tty_fd(run->sandbox) < 0)))
+	if (run->connected || (run->spec.tty && has_first(run) &&
+			       (!has_begun(run) || sandbox_tty_fd(run->sandbox) < 0)))
 		return 0;
 	run->connected = true;
 	return start_output(run, err);
@@ -1057,6 +1130,7 @@ static bool hear_sandbox(struct run *run, int *ret_start, struct err *err)
 			*ret_start = start_failed(run, r, err);
 			return true;
 		}
+		execs_started(&run->execs);
 		tell_host_log(run, NULL);
 	}
 	return sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING;
@@ -1077,6 +1151,7 @@ static int wait_for_end(struct run *run, struct err *err)
 		{ .fd = run->proc_fds[0], .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
 	};
 	int start = 0;
 
@@ -1087,6 +1162,8 @@ static int wait_for_end(struct run *run, struct err *err)
 		start = connect_output(run, err);
 		if (start < 0)
 			return start_failed(run, start, err);
+		if (look_at_life(run, now))
+			return 0;
 		run->next_secret = sandbox_expire_secrets(run->sandbox, now);
 		if (!has_begun(run) && now >= run->start_end)
 			return start_failed(run, err_set(err, ETIMEDOUT, "sandbox set-up: %m"),
@@ -1100,6 +1177,7 @@ static int wait_for_end(struct run *run, struct err *err)
 		fds[1].fd =
 			has_begun(run) ? run->signal_fd : -1; /* there is nobody yet to take one */
 		fds[7].fd = run->console ? console_fd(run->console) : -1;
+		fds[8].fd = run->execs.hub;
 		/* While they wait to be looked at again, they must not wake us. */
 		limits_poll(&run->limits, fds + OTHER_FDS);
 		fds[6].fd = workspace_job_fd(&run->workspace);
@@ -1124,6 +1202,8 @@ static int wait_for_end(struct run *run, struct err *err)
 			return 0;
 		if (fds[0].revents && hear_sandbox(run, &start, err))
 			return start;
+		if (fds[8].revents)
+			execs_hear(&run->execs, signal_first, run);
 		if (fds[4].revents)
 			reloader_look(&run->reloader);
 		reload_rules(run);
@@ -1158,6 +1238,8 @@ static int launch_and_wait(struct run *run, struct err *err)
 	run->result->started_ns = clock_real_ns();
 	limits_init(&run->limits, run->sandbox, &run->spec.limits);
 	start_sampler(run);
+	execs_begin(&run->execs, run->sandbox, run->plan, run->output_fds[0]);
+	run->begun = clock_ns(CLOCK_MONOTONIC);
 	start = sandbox_begin(run->sandbox, stdio, err);
 	run->starting = true;
 	run->start_end = clock_ns(CLOCK_MONOTONIC) + SANDBOX_START_MS * NSEC_PER_MSEC;
@@ -1189,6 +1271,7 @@ static int launch_and_wait(struct run *run, struct err *err)
 	facts->pids_denied = sr.pids_denied;
 	limits_look(&run->limits, tell_limit, run);
 	limits_done(&run->limits);
+	execs_stop(&run->execs);
 	take_output(run);
 	if (start == 0)
 		compare_workspace(run, WIRE_SCAN_STOP);
@@ -1239,7 +1322,10 @@ static void init_names(struct run *run)
 {
 	struct run_result *res = run->result;
 
-	ulid_make(res->session, clock_real_ns());
+	if (run->opt->session)
+		snprintf(res->session, sizeof(res->session), "%s", run->opt->session);
+	else
+		ulid_make(res->session, clock_real_ns());
 	if (gethostname(run->host, sizeof(run->host) - 1) < 0)
 		snprintf(run->host, sizeof(run->host), "unknown");
 	/* The random part of the id: enough to tell sandboxes of one moment apart. */
@@ -1276,6 +1362,8 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 	memset(ret, 0, sizeof(*ret));
 	ret->facts.stdout_bytes = ret->facts.stderr_bytes = WIRE_UNKNOWN;
 	init_names(&run);
+	execs_init(&run.execs, opt->hub_fd > 0 ? opt->hub_fd : -1, opt->output_max);
+	run.spec.serve = opt->hub_fd > 0;
 	reloader_init(&run.reloader, opt->rule_files, opt->rule_texts, opt->spec);
 	r = prepare(&run, err);
 	if (r < 0) {

@@ -33,6 +33,10 @@ struct run_options {
 		*rule_files;   /* to load again while it runs; NULL: the rules are final */
 	struct str rule_texts; /* of rule_texts_read, what `rules` was made of */
 	bool dry_run_actions;  /* actions of rules are told, not done */
+	int hub_fd;	     /* the keeper's end (hub.h); 0 = nobody can speak with the sandbox */
+	const char *session; /* its id; NULL = a new one */
+	uint64_t ttl_ns;     /* from the start to its end, whatever it does; 0 = none */
+	uint64_t idle_ns;    /* it ends when for so long nothing ran and nobody was there; 0 = never */
 	struct hold_policy hold;
 	uint64_t usage_period_ns;	 /* between samples for usage.*; 0 = default */
 	const struct baseline *baseline; /* what is usual; NULL = nothing is compared */
