@@ -87,6 +87,13 @@ class Judge(Judged):
         self.assertEqual((rows["P53"]["verdict"], rows["P53"]["reason"]), ("holds", "timeout"))
         self.assertEqual(os.listdir(cron), [], "nothing is left of an attack that worked")
 
+    def test_strict_policy(self):
+        """One that comes with warder; its limits end what an attack of that kind would take."""
+        done = selftest(self.env, "--policy", "strict", "--only", "P01,P39,P48,P50,P52,P53")
+        self.assertCode(done, 0)
+        self.assertEqual({k: r["reason"] for k, r in self.rows(done).items()},
+                         {"P01": "rule", "P39": "rule", "P48": "", "P50": "", "P52": "output_limit", "P53": "timeout"})
+
     def test_workspace_of_the_host_is_not_touched(self):
         work = self.path("work")
         os.mkdir(work)

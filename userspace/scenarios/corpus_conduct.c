@@ -142,7 +142,7 @@ const struct scenario scenarios_conduct[] = {
 	  .attack = "T1499",
 	  .expect = B | D,
 	  .steps = 2,
-	  .detect = { "kind = limit and limit.type = disk" },
+	  .detect = { "kind = limit and limit.type in (disk, fsize)" },
 	  .rules = { R_LIMIT },
 	  .options = { "--disk", "8M", "--tmp", "8M" } },
 	{ .id = "P51",

@@ -139,6 +139,7 @@ static void fill(const char *dir)
 
 static void p50(void)
 {
+	signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is an error then */
 	fill("/tmp");
 	fill("/workspace");
 }
