@@ -5,6 +5,8 @@ below."""
 
 import json
 import os
+import signal
+import subprocess
 import unittest
 
 from warder import *
@@ -71,7 +73,7 @@ class Judge(Judged):
         self.assertEqual({k: (r["verdict"], r["blocked"], r["detected"], r["killed"]) for k, r in rows.items()},
                          {"P01": ("hole", True, False, False), "P09": ("hole", True, False, False),
                           "P19": ("holds", True, False, False), "P53": ("hole", False, False, False)})
-        self.assertEqual((rows["P01"]["why"], rows["P53"]["why"]), ("no alert", "the policy sets no such limit (timeout)"))
+        self.assertEqual((rows["P01"]["why"], rows["P53"]["why"]), ("no alert", "the policy sets no such limit (timeout_ns)"))
 
     def test_hole_in_the_wall(self):
         """A directory of the host where P55 plants its files is given to the sandbox."""
@@ -109,6 +111,21 @@ class Judge(Judged):
             done = self.warder("selftest", *words)
             self.assertCode(done, 125)
             self.assertIn(said, done.err.decode())
+
+    def test_stopped(self):
+        """By ^C: what runs ends, the rest is not begun, nothing is left."""
+        env = dict(self.env, TMPDIR=self.tmp)
+        proc = subprocess.Popen([WARDER, "selftest", "-j", "1"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self._end, proc)
+
+        def scratch():
+            return [f for f in os.listdir(self.tmp) if f.startswith("warder-scenarios-")]
+        wait_for("it to begin", lambda: scratch() and os.path.exists(os.path.join(self.tmp, scratch()[0], "P01")))
+        proc.send_signal(signal.SIGINT)
+        out, err = proc.communicate(timeout=TIMEOUT_ALL)
+        self.assertEqual((proc.returncode, out), (125, b""), err)
+        self.assertIn(b"stopped", err)
+        self.assertEqual(scratch(), [])
 
     def test_table_for_people(self):
         done = self.warder("selftest", "--only", "P19")

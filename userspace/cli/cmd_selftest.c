@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,6 +62,13 @@ struct selftest {
 
 /* ---- doing it ---- */
 
+static volatile sig_atomic_t stopped; /* by ^C: what runs comes to its end, and nothing is left */
+
+static void stop(int sig)
+{
+	stopped = sig;
+}
+
 static void show_progress(struct selftest *st, const char *id)
 {
 	if (st->progress)
@@ -75,7 +83,7 @@ static void *work(void *arg)
 		struct job *j;
 
 		pthread_mutex_lock(&st->lock);
-		j = st->next < st->n ? &st->jobs[st->next++] : NULL;
+		j = st->next < st->n && !stopped ? &st->jobs[st->next++] : NULL;
 		pthread_mutex_unlock(&st->lock);
 		if (!j)
 			return NULL;
@@ -119,7 +127,7 @@ static int try_all(struct selftest *st, size_t jobs, struct err *err)
 	for (size_t i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
 	show_progress(st, "twins");
-	r = twins_try(&st->trials, twin_found, st, err);
+	r = stopped ? err_set(err, EINTR, "stopped") : twins_try(&st->trials, twin_found, st, err);
 	if (st->progress)
 		fprintf(stderr, "\r\033[K");
 	return r;
@@ -295,6 +303,8 @@ static int selftest(struct selftest *st, const struct selftest_args *args)
 		err_set(&err, EPERM, "running sandboxes needs root (try sudo)");
 		return cli_fail(&err);
 	}
+	sigaction(SIGINT, &(struct sigaction){ .sa_handler = stop }, NULL);
+	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
 	st->progress = isatty(STDERR_FILENO) && isatty(STDOUT_FILENO);
 	st->strict = !args->policy;
 	r = trials_init(&st->trials, args->policy, args->backend, &err);

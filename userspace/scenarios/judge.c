@@ -263,9 +263,9 @@ void scenario_try(struct finding *ret, const struct trials *t, const struct scen
 	int r = trial ? 0 : -ENOMEM;
 
 	memset(ret, 0, sizeof(*ret));
-	if (s->limit && t->policy && !t->timeout_ns) {
+	if (s->limit && t->policy && !trials_limit(t, s->limit)) {
 		ret->outcome = OUTCOME_HOLE;
-		because(ret, "the policy sets no such limit (timeout)");
+		because(ret, "the policy sets no such limit (%s)", s->limit);
 		return;
 	}
 	if (r == 0 && !s->no_observing)

@@ -43,12 +43,13 @@ struct scenario {
 	const char *rules[SCENARIO_RULES_MAX];
 	const char *reason; /* of the result, of what is killed */
 	const char *killer; /* with reason "rule": which of the default packs */
-	/* Words for the payload; @pid, @memory, @pids: numbers of the host and the policy. */
+	/* Words for the payload; @pid: our own process, @service: the trap's name. */
 	const char *words[SCENARIO_WORDS_MAX];
 	/* Options of `warder run`, where no policy is given: so that a limit is reached soon. @trap: where its trap is. */
 	const char *options[SCENARIO_WORDS_MAX];
-	const char *
-		limit; /* option for a policy too, once it has this limit of the plan: "timeout_ns" */
+	/* A limit of the plan ("timeout_ns"). A policy without it is a hole; with it, `options` make it one that is soon
+	 * reached, and harmless to reach: what is tried is whether it holds. */
+	const char *limit;
 	enum scenario_trap trap;
 	bool own;	    /* makes sense with its own options only: left out with a policy */
 	bool refused;	    /* the launcher may refuse it: nothing runs, and that is a block */

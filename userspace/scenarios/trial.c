@@ -19,15 +19,12 @@
 #include "userspace/base/fd.h"
 #include "userspace/scenarios/trap.h"
 
-#define INSIDE	     "/opt/warder-scenario" /* where the payload stands in a sandbox */
-#define ARGS_MAX     64
-#define WORD_MAX     (TRIAL_PATH_MAX + 64)
-#define RESULT_MAX   (64 << 10)
-#define PLAN_MAX     (1 << 20)
-#define HUNG_NS	     (300 * NSEC_PER_SEC)
-#define PIDS_BOUND   1024u
-#define MEMORY_BOUND (256u << 20)
-#define PIDS_EXTRA   64
+#define INSIDE	   "/opt/warder-scenario" /* where the payload stands in a sandbox */
+#define ARGS_MAX   64
+#define WORD_MAX   (TRIAL_PATH_MAX + 64)
+#define RESULT_MAX (64 << 10)
+#define PLAN_MAX   (1 << 20)
+#define HUNG_NS	   (300 * NSEC_PER_SEC)
 
 extern char **environ;
 
@@ -167,15 +164,21 @@ static uint64_t json_number(const char *text, const char *key)
 
 /* ---- all of them ---- */
 
+uint64_t trials_limit(const struct trials *t, const char *name)
+{
+	return json_number(t->plan, name);
+}
+
 static int read_plan(struct trials *t, struct err *err)
 {
 	auto_args struct args a = { 0 };
-	auto_free char *plan = calloc(1, PLAN_MAX + 1);
+	char *plan = calloc(1, PLAN_MAX + 1);
 	char said[TRIAL_PATH_MAX + 8], workspace[TRIAL_PATH_MAX];
 	size_t n;
 	bool hung;
 	int r;
 
+	t->plan = plan;
 	if (!plan)
 		return -ENOMEM;
 	snprintf(said, sizeof(said), "%s/plan", t->dir);
@@ -197,9 +200,6 @@ static int read_plan(struct trials *t, struct err *err)
 		return err_set(err, EINVAL, "the policy cannot be run: %.*s",
 			       text ? (int)strcspn(text, "\n") : 0, text ? text : "");
 	}
-	t->memory = json_number(plan, "memory");
-	t->pids = json_number(plan, "pids");
-	t->timeout_ns = json_number(plan, "timeout_ns");
 	json_text(plan, "target\":\"/workspace\",\"source", workspace, sizeof(workspace));
 	t->host_workspace = workspace[0] == '/';
 	return 0;
@@ -247,16 +247,16 @@ void trials_done(struct trials *t)
 	if (t->dir[0])
 		nftw(t->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	t->dir[0] = 0;
+	free(t->plan);
+	t->plan = NULL;
 }
 
 /* ---- one of them ---- */
 
 /* A word of a row: numbers of the host, the place of the trap. */
-static int add_word(struct args *a, const struct trials *t, const struct trap *trap,
-		    const char *word)
+static int add_word(struct args *a, const struct trap *trap, const char *word)
 {
 	char text[WORD_MAX];
-	uint64_t v;
 
 	if (!strcmp(word, "@service"))
 		return args_add(a, TRAP_NAME);
@@ -264,25 +264,18 @@ static int add_word(struct args *a, const struct trials *t, const struct trap *t
 		snprintf(text, sizeof(text), "%.540s%.32s", trap->place, word + 5);
 		return args_add(a, text);
 	}
-	if (word[0] != '@')
+	if (strcmp(word, "@pid") != 0)
 		return args_add(a, word);
-	if (!strcmp(word, "@pid"))
-		v = (uint64_t)getpid();
-	else if (!strcmp(word, "@memory"))
-		v = t->policy ? 2 * t->memory : MEMORY_BOUND;
-	else
-		v = t->policy ? t->pids + PIDS_EXTRA : PIDS_BOUND;
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+	snprintf(text, sizeof(text), "%d", (int)getpid());
 	return args_add(a, text);
 }
 
-static int add_words(struct args *a, const struct trials *t, const struct trap *trap,
-		     const char *const *words)
+static int add_words(struct args *a, const struct trap *trap, const char *const *words)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < SCENARIO_WORDS_MAX && words[i]; i++)
-		r = add_word(a, t, trap, words[i]);
+		r = add_word(a, trap, words[i]);
 	return r;
 }
 
@@ -320,7 +313,7 @@ static int make_command(struct args *a, const struct trials *t, const struct sce
 	int r = add_common(a, t, ret, enforce);
 
 	if (r == 0 && s && (!t->policy || s->limit))
-		r = add_words(a, t, trap, s->options);
+		r = add_words(a, trap, s->options);
 	if (r == 0)
 		r = args_add_all(a, (const char *[]){ "--", INSIDE, NULL });
 	if (r == 0 && !s)
@@ -333,7 +326,7 @@ static int make_command(struct args *a, const struct trials *t, const struct sce
 		snprintf(id, sizeof(id), "%.3s", s->id); /* P40b is P40 under other conditions */
 		r = args_add(a, id);
 	}
-	return r < 0 ? r : add_words(a, t, trap, s->words);
+	return r < 0 ? r : add_words(a, trap, s->words);
 }
 
 /* What warder said, without its name. */

@@ -17,7 +17,7 @@ struct trials {
 	char dir[TRIAL_PATH_MAX];     /* scratch, of ours alone */
 	char payload[TRIAL_PATH_MAX];
 	bool host_workspace; /* the policy's is a directory of the host: another one is used */
-	uint64_t memory, pids, timeout_ns; /* of the plan */
+	char *plan;	     /* JSON */
 };
 
 struct trial {
@@ -30,6 +30,9 @@ struct trial {
 	size_t output_n;
 	char error[512]; /* what warder itself said, one line */
 };
+
+/* A limit of the policy's plan by its name there; 0: none. */
+uint64_t trials_limit(const struct trials *t, const char *name);
 
 /* Scratch directory and payload, and what the policy's plan says. trials_done removes it all. */
 int trials_init(struct trials *t, const char *policy, const char *backend, struct err *err);

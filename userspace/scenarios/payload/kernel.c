@@ -10,7 +10,6 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/klog.h>
@@ -246,31 +245,16 @@ static void p36_twin(void)
 	did(open("/dev/urandom", O_RDONLY | O_CLOEXEC), "open /dev/urandom");
 }
 
-/* Are all addresses hidden? They read as 0 for who has no right to see them. */
-static void try_symbols(void)
-{
-	FILE *f = fopen("/proc/kallsyms", "re");
-	unsigned long long a = 0, all = 0;
-	char line[512];
-
-	if (!f) {
-		tried(-1, "read /proc/kallsyms");
-		return;
-	}
-	for (int i = 0; i < 100 && fgets(line, sizeof(line), f); i++)
-		all |= sscanf(line, "%llx", &a) == 1 ? a : 0;
-	blocked(all == 0, "addresses in /proc/kallsyms");
-	fclose(f);
-}
-
 static void p37(void)
 {
 	char b[256];
+	int fd;
 
 	did(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC), "read the mounts");
 	did(open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC), "read the control group");
 	did(open("/proc/self/status", O_RDONLY | O_CLOEXEC), "read its own state");
-	try_symbols();
+	fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	did(fd < 0 && errno != ENOENT && errno != EACCES ? -1 : 0, "look at /proc/kallsyms");
 	tried(klogctl(3 /* read all */, b, sizeof(b)), "read the kernel's log");
 }
 
