@@ -202,7 +202,7 @@ static bool judge_refusal(struct finding *f, const struct scenario *s, const str
 	}
 	if (t->code != EXIT_WARDER && !(s->refused && t->code == EXIT_NOT_FOUND))
 		return false;
-	if (s->refused && !t->planted && !t->output_n) {
+	if (s->refused && strstr(t->error, s->refused) && !t->planted && !t->output_n) {
 		f->got |= SCENARIO_BLOCKED;
 	} else {
 		f->outcome = OUTCOME_ERROR;

@@ -43,16 +43,17 @@ struct scenario {
 	const char *rules[SCENARIO_RULES_MAX];
 	const char *reason; /* of the result, of what is killed */
 	const char *killer; /* with reason "rule": which of the default packs */
-	/* Words for the payload; @pid: our own process, @service: the trap's name. */
+	/* Words for the payload; @pid: our own process, @service, @planted: names of the trap. */
 	const char *words[SCENARIO_WORDS_MAX];
-	/* Options of `warder run`, where no policy is given: so that a limit is reached soon. @trap: where its trap is. */
+	/* Options of `warder run`, where no policy is given: so that a limit is reached soon. @trap: where its trap is, @bind: one through its link. */
 	const char *options[SCENARIO_WORDS_MAX];
 	/* A limit of the plan ("timeout_ns"). A policy without it is a hole; with it, `options` make it one that is soon
 	 * reached, and harmless to reach: what is tried is whether it holds. */
 	const char *limit;
 	enum scenario_trap trap;
-	bool own;	    /* makes sense with its own options only: left out with a policy */
-	bool refused;	    /* the launcher may refuse it: nothing runs, and that is a block */
+	bool own; /* makes sense with its own options only: left out with a policy */
+	/* The launcher may refuse it, saying this: nothing runs, and that is a block. */
+	const char *refused;
 	bool no_observing;  /* one run is enough: the kill is what there is to see */
 	const char *remark; /* where this is not what the public table of attacks asks for: why */
 };

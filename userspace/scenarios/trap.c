@@ -13,7 +13,7 @@
 
 #include "userspace/base/auto.h"
 
-#define OUTSIDE "/tmp/warder-planted" /* where P22's link leads */
+#define OUTSIDE "/tmp" /* where the link of a bind's target leads */
 
 static int make_links(const char *dir, const char *const (*rows)[2])
 {
@@ -28,21 +28,19 @@ static int make_links(const char *dir, const char *const (*rows)[2])
 	return fd < 0 ? -errno : 0;
 }
 
+/* By a descriptor: a scratch directory's path can be longer than an address may be. */
 static int make_socket(struct trap *t)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	auto_close int fd = -1;
 
-	char path[sizeof(t->place) + 16];
-
-	snprintf(path, sizeof(path), "%s/docker.sock", t->place);
-	if (strlen(path) >= sizeof(a.sun_path))
-		return -ENAMETOOLONG;
 	if (mkdir(t->place, 0777) < 0 || chmod(t->place, 0777) < 0)
 		return -errno;
-	memcpy(a.sun_path, path, strlen(path) + 1);
+	fd = open(t->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/docker.sock", fd);
 	t->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (t->listen_fd < 0 || bind(t->listen_fd, (void *)&a, sizeof(a)) < 0 ||
-	    listen(t->listen_fd, 8) < 0 || chmod(path, 0777) < 0)
+	if (fd < 0 || t->listen_fd < 0 || bind(t->listen_fd, (void *)&a, sizeof(a)) < 0 ||
+	    listen(t->listen_fd, 8) < 0 || chmod(a.sun_path, 0777) < 0)
 		return -errno;
 	return 0;
 }
@@ -72,11 +70,13 @@ int trap_set(struct trap *ret, enum scenario_trap kind, const char *dir, struct 
 	static const char *const proc[][2] = {
 		{ "planted", "/etc/passwd" }, { "self", "/etc" }, { "sys", "/etc" }, { NULL, NULL }
 	};
-	static const char *const out[][2] = { { "out", "/tmp" }, { NULL, NULL } };
+	static const char *const out[][2] = { { "out", OUTSIDE }, { NULL, NULL } };
 	int r = 0;
 
 	*ret = (struct trap){ .kind = kind, .give_fd = -1, .listen_fd = -1 };
 	snprintf(ret->place, sizeof(ret->place), "%.560s/trap", dir);
+	snprintf(ret->planted, sizeof(ret->planted), "warder-planted-%d-%d", (int)getpid(),
+		 (int)gettid());
 	switch (kind) {
 	case TRAP_NONE:
 		break;
@@ -109,9 +109,12 @@ int trap_set(struct trap *ret, enum scenario_trap kind, const char *dir, struct 
 
 bool trap_end(struct trap *t)
 {
+	char path[sizeof(t->planted) + 8];
+
 	if (t->give_fd >= 0)
 		close(t->give_fd);
 	if (t->listen_fd >= 0)
 		close(t->listen_fd);
-	return t->kind == TRAP_TARGET_LINK && unlink(OUTSIDE) == 0;
+	snprintf(path, sizeof(path), OUTSIDE "/%s", t->planted);
+	return t->kind == TRAP_TARGET_LINK && unlink(path) == 0;
 }

@@ -11,8 +11,9 @@
 
 struct trap {
 	enum scenario_trap kind;
-	char place[600]; /* what an option names */
-	int give_fd;	 /* for the launcher; -1: none */
+	char place[600];  /* what an option names */
+	char planted[64]; /* of a bind's target that goes through a link: its name, ours alone */
+	int give_fd;	  /* for the launcher; -1: none */
 	int listen_fd;
 };
 

@@ -219,8 +219,6 @@ int trials_init(struct trials *t, const char *policy, const char *backend, struc
 	if (!mkdtemp(path))
 		return err_set(err, errno, "'%s': %m", path);
 	snprintf(t->dir, sizeof(t->dir), "%.500s", path);
-	/* Sandboxed users have to come through to what is bound into a sandbox. */
-	chmod(t->dir, 0711);
 	snprintf(t->payload, sizeof(t->payload), "%.480s/payload", t->dir);
 	fd = open(t->payload, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	r = fd < 0 ? -errno : fd_write_all(fd, program.p, program.n);
@@ -239,7 +237,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	(void)st;
 	(void)type;
 	(void)ftw;
-	return remove(path) < 0 ? 0 : 0;
+	remove(path);
+	return 0; /* what can be removed is */
 }
 
 void trials_done(struct trials *t)
@@ -260,6 +259,12 @@ static int add_word(struct args *a, const struct trap *trap, const char *word)
 
 	if (!strcmp(word, "@service"))
 		return args_add(a, TRAP_NAME);
+	if (!strcmp(word, "@planted"))
+		return args_add(a, trap->planted);
+	if (!strcmp(word, "@bind")) {
+		snprintf(text, sizeof(text), "/etc/hostname:/workspace/out/%s", trap->planted);
+		return args_add(a, text);
+	}
 	if (!strcmp(word, "@trap") || !strncmp(word, "@trap:", 6)) {
 		snprintf(text, sizeof(text), "%.540s%.32s", trap->place, word + 5);
 		return args_add(a, text);
@@ -362,7 +367,7 @@ int trial_run(struct trial *ret, const struct trials *t, const struct scenario *
 	memset(ret, 0, offsetof(struct trial, output));
 	ret->error[0] = 0;
 	snprintf(ret->dir, sizeof(ret->dir), "%.400s/%.60s", t->dir, name);
-	if (mkdir(ret->dir, 0711) < 0)
+	if (mkdir(ret->dir, 0700) < 0)
 		return err_set(err, errno, "'%s': %m", ret->dir);
 	r = trap_set(&trap, s ? s->trap : TRAP_NONE, ret->dir, err);
 	if (r < 0)

@@ -161,10 +161,13 @@ static void p21(void)
 	blocked(!exists("/proc/planted"), "files of a planted /proc");
 }
 
-/* A bind was asked for below a link that leads to /tmp. */
+/* A bind was asked for below a link that leads to /tmp. words[0]: by this name. */
 static void p22(void)
 {
-	blocked(!exists("/tmp/warder-planted"), "a bind that went through a link");
+	char path[256];
+
+	snprintf(path, sizeof(path), "/tmp/%s", words_n ? words[0] : "");
+	blocked(words_n && !exists(path), "a bind that went through a link");
 }
 
 static void p31(void)
