@@ -61,6 +61,34 @@ def add_tests():
 add_tests()
 
 
+class Swapped(TestCase):
+    def test_target_changes_while_it_is_bound(self):
+        """P22 as a race (CVE-2021-30465): a directory and a link to /tmp change places all the time."""
+        need_root()
+        work = self.path("work")
+        os.mkdir(work)
+        os.chmod(work, 0o777)
+        os.mkdir(work + "/out")
+        os.symlink("/tmp", work + "/link")
+        name = "warder-planted-%d" % os.getpid()
+        swapper = subprocess.Popen([PYTHON_IN_SANDBOX, "-c", """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+a, b = (sys.argv[1] + n for n in ("/out", "/link"))
+while True:
+    libc.renameat2(-100, a.encode(), -100, b.encode(), 2)  # RENAME_EXCHANGE
+    time.sleep(0.0001)
+""", work])
+        self.addCleanup(lambda: (swapper.kill(), swapper.wait()))
+        for i in range(5):
+            s = self.session("ls", "/tmp", options=["--no-default-rules", "--workspace", work, "--ro",
+                                                    "/etc/hostname:/workspace/out/" + name])
+            if s.code:
+                self.assertCode(s, 125)  # refused
+            self.assertNotIn(name.encode(), s.out)
+            self.assertFalse(os.path.lexists("/tmp/" + name), "it went through the link on the host")
+
+
 class Judge(Judged):
     """It says so when something does not hold."""
 
