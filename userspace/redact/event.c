@@ -104,6 +104,7 @@ struct job {
 	struct redact *x;
 	const struct event *from;
 	struct event *to; /* NULL: nothing was found so far */
+	struct str quiet; /* looked through last, and nothing in it even looked like a secret */
 	uint64_t places;
 	int error;
 };
@@ -132,6 +133,7 @@ static struct str one_text(struct job *j, struct str s)
 		return (struct str){ 0 };
 	buf_reset(out);
 	n = redact_text(j->x, s, out);
+	j->quiet = j->x->any ? (struct str){ 0 } : s;
 	if (n == 0)
 		return (struct str){ 0 };
 	made = n < 0 ? (struct str){ 0 } : arena_strndup(j->from->arena, out->p, out->n);
@@ -179,12 +181,20 @@ static void next_is_clean(struct redact_clean *c, size_t f, struct str s)
 	c->text[f].n = n + (uint32_t)s.n + 1;
 }
 
+/* A name is a part of its path: without a keyword in that there is none in this. */
+static bool is_part_of_quiet(const struct job *j, struct str s)
+{
+	const char *from = j->quiet.p;
+
+	return from && s.p >= from && s.p + s.n <= from + j->quiet.n;
+}
+
 static void text_field(struct job *j, size_t f)
 {
 	struct redact_clean *c = j->x->clean;
 	struct str s = j->from->v[f].s, made;
 
-	if (s.n < LITERAL_MIN || was_clean(c, f, s))
+	if (s.n < LITERAL_MIN || was_clean(c, f, s) || is_part_of_quiet(j, s))
 		return;
 	made = one_text(j, s);
 	if (made.p && copy_of(j))
