@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -222,6 +223,27 @@ class Sessions(TestCase):
         self.assertIn(b"not approved", done.err)
         self.words("review", a, "--verdict", "rejected")
         self.assertEqual(len(self.log(kind="review")), 2)
+
+    def test_from_a_session_to_a_verdict(self):
+        """The README's five commands, as they stand there."""
+        with open(os.path.join(SRC, "README.md"), encoding="utf-8") as f:
+            part = f.read().split("## From a session to a verdict", 1)[1].split("```", 2)[1]
+        lines = [re.split(r"\s{2,}", line[2:])[0] for line in part.strip().splitlines()]
+        self.assertEqual(len(lines), 5)
+        self.words("keys", "init")
+        approved = self.ran("sh", "-c", "echo a > one")
+        session = self.ran("sh", "-c", "echo a > two")
+        key, page = self.path("host.pub", self.words("keys", "public")), self.path("report.html")
+        names = {"SESSION": session, "APPROVED": approved, "host.pub": key, "report.html": page}
+        codes = []
+        for line in lines:
+            words = [names.get(w, w) for w in line.split()]
+            self.assertEqual(words[:2], ["sudo", "build/warder"])
+            codes.append(self.warder(*words[2:]).code)
+        self.assertEqual(codes, [0, 0, 0, 1, 0])
+        self.assertTrue(os.path.getsize(page))
+        e, = self.log(kind="review")
+        self.assertEqual((e["session"], e["data"]["verdict"], e["data"]["note"]), (session, "approved", "ok"))
 
     def test_killed_before_its_end_was_told(self):
         result = self.path("r.json")

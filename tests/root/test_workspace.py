@@ -2,6 +2,7 @@
 """What a sandbox left in its workspace, told in the record."""
 
 import hashlib
+import json
 import os
 import stat
 import subprocess
@@ -64,6 +65,17 @@ class Workspace(TestCase):
         self.assertEqual(sorted(c), ["/workspace/a", "/workspace/b", "/workspace/d"])
         self.assertEqual((c["/workspace/a"]["change"], c["/workspace/a"]["sha256"]), ("created", sha(b"hi\n")))
         self.assertEqual(c["/workspace/b"]["sha256"], sha(b"s\n"))
+
+    def test_what_is_not_compared_is_stated(self):
+        """The sandbox's own places, gone with it: every one that it can write to is compared, or named as not."""
+        s = self.session("sh", "-c", "awk '$4 ~ /^rw/ { print $2 }' /proc/self/mounts | sort -u | "
+                         "while read p; do test -d $p && touch $p/x 2>/dev/null && echo $p; done; true")
+        with open(os.path.join(s.dir, "manifest.json")) as f:
+            stated = json.load(f)["summary"]["not_compared"]
+        writable = s.out.decode().split()
+        self.assertIn("/tmp", writable)
+        self.assertEqual(set(writable) - set(stated), {"/workspace"})
+        self.assertEqual(self.scan(s)["places"], ["/workspace"])
 
     def test_killed_and_short_lived(self):
         s = self.session("sh", "-c", "echo hi > a; unshare -m true; sleep 60")

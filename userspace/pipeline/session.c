@@ -255,6 +255,19 @@ static void summary_text(struct json *j, const char *key, const char *text)
 		json_null(j);
 }
 
+/* Where a sandbox can write, and no comparison looks (runtime/plan_root.c): its own, and gone with it. What is done
+ * there is in the events. */
+static void not_compared_json(struct json *j)
+{
+	static const char *const places[] = { "/tmp", "/var/tmp", "/run", "/dev/shm" };
+
+	json_key(j, "not_compared");
+	json_array_begin(j);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		json_strz(j, places[i]);
+	json_array_end(j);
+}
+
 int session_summary(const struct session *s, struct buf *out)
 {
 	struct json j;
@@ -279,6 +292,7 @@ int session_summary(const struct session *s, struct buf *out)
 	json_bool(&j, s->clock.is_synced);
 	json_object_end(&j);
 	statement_json(&s->statement, &j);
+	not_compared_json(&j);
 	json_key(&j, "redaction");
 	redaction_json(s->redaction, &j);
 	json_key(&j, "by_kind");

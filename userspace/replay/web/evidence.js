@@ -20,6 +20,8 @@ class Evidence {
     const degraded = Object(m.manifest.summary).degraded;
     this.degraded = Array.isArray(degraded) ? degraded.map(String) : [];
     this.redaction = this.redactionText(v);
+    const rest = Object(m.manifest.summary).not_compared;
+    this.notCompared = Array.isArray(rest) ? rest.map(String).join(", ") : "";
     this.strip(v, s);
     this.facts(v, s);
   }
@@ -76,7 +78,7 @@ class Evidence {
     const counts = Object.entries(Object(Object(this.m.manifest.summary).by_kind)).map(([k, n]) => `${k} ${Number(n)}`).join(", ");
     const rows = [["verdict", v.text], ["started", s.started], ["lasted", `${clockText(this.m.end)} s`], ["host", s.host], ["sandbox", s.sandbox], ["tenant", s.tenant],
       ["backend", s.backend], ["probes", s.tier], ["policy", s.policy], ["rule set", s.rules], ["degraded", this.degraded.join(", ") || "nothing stated"],
-      ["redacted", this.redaction], ["records by kind", counts], ["chain head", v.head], ["Merkle root", this.root || "none: the record is not signed"], ["host key", v.signed ? v.host_key + (v.trusted ? " (a key that was given)" : " (not compared with a known key)") : "not signed"],
+      ["redacted", this.redaction], ["not compared", this.notCompared], ["records by kind", counts], ["chain head", v.head], ["Merkle root", this.root || "none: the record is not signed"], ["host key", v.signed ? v.host_key + (v.trusted ? " (a key that was given)" : " (not compared with a known key)") : "not signed"],
       ["checkpoints", countText(v.checkpoints)]];
     $("facts").replaceChildren(...rows.filter(([, x]) => x).flatMap(([k, x]) => [el("dt", { text: k }), el("dd", { text: x })]));
   }
