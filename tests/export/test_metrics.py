@@ -199,7 +199,7 @@ class Metrics(TestCase):
         self.add("action", action={"type": "kill", "result": "done", "latency_ns": 1})
         self.feed().drain()
         names = set(re.findall(r"^# TYPE (\S+)", self.ask()[1], re.M))
-        with open(os.path.join(SRC, "userspace", "pipeline", "engine.c")) as f:  # see root/test_metrics.py
+        with open(os.path.join(SRC, "userspace", "pipeline", "engine_gauges.c")) as f:  # see root/test_metrics.py
             names |= set(re.findall(r'"(warder_[a-z_]+)"', f.read()))
         folder = os.path.join(SRC, "exporters", "dashboards")
         for file in ("grafana.json", "alerts.yaml"):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "userspace/pipeline/engine.h"
+#include "userspace/pipeline/engine_part.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
@@ -18,88 +16,15 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/base/log.h"
-#include "userspace/pipeline/checkpoint_source.h"
-#include "userspace/pipeline/control.h"
 #include "userspace/pipeline/egress_record.h"
 #include "userspace/pipeline/privdrop.h"
-#include "userspace/pipeline/recorder.h"
-#include "userspace/pipeline/redaction.h"
-#include "userspace/pipeline/reload.h"
 #include "userspace/pipeline/run_status.h"
-#include "userspace/pipeline/sink_watch.h"
 #include "userspace/pipeline/source.h"
-#include "userspace/pipeline/store_guard.h"
-#include "userspace/pipeline/workspace_take.h"
 
-#define READY_TIMEOUT_MS 10000
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
 #define ENGINE_FDS	 5 /* polled besides those of operators */
-#define ENGINE_NICE	 (-5)
-
-enum gauge {
-	G_URGENT_USED,
-	G_BULK_USED,
-	G_URGENT_SIZE,
-	G_BULK_SIZE,
-	G_RECORDS,
-	G_LATE,
-	G_FAILS,
-	G_UNATTRIBUTED,
-	G_OVERFLOW,
-	GAUGES
-};
-
-/* What metrics sinks show of the engine itself. */
-static const struct exporter_gauge GAUGE_ROWS[GAUGES] = {
-	[G_URGENT_USED] = { "warder_ring_used_bytes", "ring=\"urgent\"",
-			    "Bytes waiting in the kernel's ring.", false, 0 },
-	[G_BULK_USED] = { "warder_ring_used_bytes", "ring=\"bulk\"", "", false, 0 },
-	[G_URGENT_SIZE] = { "warder_ring_size_bytes", "ring=\"urgent\"", "Size of that ring.",
-			    false, 0 },
-	[G_BULK_SIZE] = { "warder_ring_size_bytes", "ring=\"bulk\"", "", false, 0 },
-	[G_RECORDS] = { "warder_probe_records_total", "", "Records taken from the rings.", true,
-			0 },
-	[G_LATE] = { "warder_probe_late_records_total", "",
-		     "Records that came behind younger ones.", true, 0 },
-	[G_FAILS] = { "warder_probe_failures_total", "", "Kernel helpers that failed in probes.",
-		      true, 0 },
-	[G_UNATTRIBUTED] = { "warder_unattributed_records_total", "",
-			     "Records of no sandbox that is known.", true, 0 },
-	[G_OVERFLOW] = { "warder_rule_matches_suppressed_total", "",
-			 "Matches beyond what one event may have.", true, 0 },
-};
-
-#define MAP_GAUGES 3 /* used, size, bytes of each map */
-#define GAUGES_MAX (GAUGES + MAP_GAUGES * CAPTURE_MAPS_MAX + 2)
-
-struct engine {
-	struct exporter_gauge gauges[GAUGES_MAX];
-	size_t gauges_n;
-	struct exporter_gauge *map_used[CAPTURE_MAPS_MAX]; /* in the order of opt->usage */
-	char map_labels[CAPTURE_MAPS_MAX][32];
-	const struct engine_options *opt;
-	int fd; /* to the root part */
-	struct journal *journal;
-	struct redaction *redaction; /* NULL: it is off */
-	struct recorder *recorder;   /* NULL: output is not kept */
-	struct pipeline *pipeline;
-	struct fanout *fanout;
-	struct checkpoint_source_arg checkpoints;
-	struct sink_watch sinks;
-	uint64_t next_gap_check;
-	uint32_t pressed; /* stops and kills for a full ring that were dealt with */
-	bool pressure_killed;
-	struct store_guard store;
-	struct control control;
-	bool finished;
-	int egress_fd;	  /* -1: it has ended */
-	bool egress_over; /* as it should */
-	struct workspace_texts workspace;
-	struct reload_job reload;
-	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
-};
 
 /* ---- life ---- */
 
@@ -268,77 +193,6 @@ static uint64_t lost_so_far(const struct engine *e)
 	return stats.gaps;
 }
 
-static struct exporter_gauge *add_gauge(struct engine *e, const char *name, const char *labels,
-					const char *help, uint64_t v)
-{
-	struct exporter_gauge *g = &e->gauges[e->gauges_n++];
-
-	*g = (struct exporter_gauge){ name, labels, help, false, v };
-	return g;
-}
-
-static void init_map_gauges(struct engine *e, const struct capture_usage *u)
-{
-	size_t n = 0, of[CAPTURE_MAPS_MAX]; /* rings have gauges of their own */
-
-	for (size_t i = 0; i < u->maps_n; i++)
-		if (!u->maps[i].is_ring)
-			of[n++] = i;
-	/* Rows of one name stand together. */
-	for (size_t i = 0; i < n; i++) {
-		const struct capture_map *m = &u->maps[of[i]];
-
-		snprintf(e->map_labels[i], sizeof(e->map_labels[i]), "map=\"%s\"", m->name);
-		e->map_used[of[i]] = add_gauge(e, "warder_map_entries", e->map_labels[i],
-					       "Entries of a table in the kernel.", m->used);
-	}
-	for (size_t i = 0; i < n; i++)
-		add_gauge(e, "warder_map_max_entries", e->map_labels[i], "Room in that table.",
-			  u->maps[of[i]].max);
-	for (size_t i = 0; i < n; i++)
-		add_gauge(e, "warder_map_bytes", e->map_labels[i], "Kernel memory of that table.",
-			  u->maps[of[i]].bytes);
-	add_gauge(e, "warder_kernel_memory_bytes", "of=\"maps\"", "Kernel memory of the probes.",
-		  u->map_bytes);
-	add_gauge(e, "warder_kernel_memory_bytes", "of=\"programs\"", "", u->program_bytes);
-}
-
-static void init_gauges(struct engine *e)
-{
-	memcpy(e->gauges, GAUGE_ROWS, sizeof(GAUGE_ROWS));
-	e->gauges_n = GAUGES;
-	if (e->opt->usage)
-		init_map_gauges(e, e->opt->usage);
-}
-
-static void take_usage(struct engine *e, const uint64_t *used)
-{
-	for (size_t i = 0; i < CAPTURE_MAPS_MAX; i++)
-		if (e->map_used[i])
-			exporter_gauge_set(e->map_used[i], used[i]);
-}
-
-static void update_gauges(struct engine *e)
-{
-	struct pipeline_counters counters;
-	struct capture_stats stats;
-	uint64_t fails = 0;
-
-	capture_stats(e->opt->capture, &stats);
-	pipeline_counters(e->pipeline, &counters);
-	for (size_t i = 0; i < FAIL_SITE_COUNT; i++)
-		fails += stats.fails[i];
-	exporter_gauge_set(&e->gauges[G_URGENT_USED], stats.ring_used[0]);
-	exporter_gauge_set(&e->gauges[G_BULK_USED], stats.ring_used[1]);
-	exporter_gauge_set(&e->gauges[G_URGENT_SIZE], stats.ring_size[0]);
-	exporter_gauge_set(&e->gauges[G_BULK_SIZE], stats.ring_size[1]);
-	exporter_gauge_set(&e->gauges[G_RECORDS], stats.records);
-	exporter_gauge_set(&e->gauges[G_LATE], stats.late);
-	exporter_gauge_set(&e->gauges[G_FAILS], fails);
-	exporter_gauge_set(&e->gauges[G_UNATTRIBUTED], counters.unattributed);
-	exporter_gauge_set(&e->gauges[G_OVERFLOW], counters.rule_overflow);
-}
-
 static void check_gaps(struct engine *e, bool now)
 {
 	struct capture_gap gaps[GAPS_MAX];
@@ -349,7 +203,7 @@ static void check_gaps(struct engine *e, bool now)
 		return;
 	e->next_gap_check = t + GAP_CHECK_NS;
 	if (e->fanout)
-		update_gauges(e);
+		engine_gauges_update(e);
 	do {
 		n = capture_gaps(e->opt->capture, gaps, ARRAY_SIZE(gaps));
 		pipeline_gaps(e->pipeline, gaps, n);
@@ -437,133 +291,6 @@ static void check_pressure(struct engine *e)
 	} else if (e->fd >= 0) {
 		send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL);
 	}
-}
-
-/* ---- orders of operators ---- */
-
-static void carry_out(void *arg, const char *word, const char *argument, const char *who,
-		      struct control_answer *ret)
-{
-	static const char *const words[] = {
-		[ORDER_APPROVE] = "approve", [ORDER_DENY] = "deny", [ORDER_FREEZE] = "freeze",
-		[ORDER_THAW] = "thaw",	     [ORDER_KILL] = "kill",
-	};
-	const struct session_options *so;
-	struct engine *e = arg;
-	uint32_t id = 0;
-
-	so = &e->opt->session;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (strcmp(word, words[i]) != 0)
-			continue;
-		if (i <= ORDER_DENY && !hold_name_parse(argument, so->session, &id)) {
-			ret->result = -ENOENT;
-			return;
-		}
-		ret->result = pipeline_order(e->pipeline, so->sandbox_id, (enum pipeline_order)i,
-					     id, who, ret->text, sizeof(ret->text));
-		return;
-	}
-	if (!strcmp(word, "reload")) {
-		const struct engine_msg msg = { .type = ENGINE_RELOAD };
-
-		ret->result = send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
-		snprintf(ret->text, sizeof(ret->text),
-			 "rule files are read again; an audit.rules event tells how it went");
-		return;
-	}
-	if (!strcmp(word, "workspace") && e->opt->no_workspace) {
-		ret->result = -EOPNOTSUPP;
-		snprintf(
-			ret->text, sizeof(ret->text),
-			"it was started with --no-workspace-diff: there is nothing to compare with");
-		return;
-	}
-	if (!strcmp(word, "workspace")) {
-		const struct engine_msg msg = { .type = ENGINE_WORKSPACE };
-
-		ret->result = send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
-		snprintf(ret->text, sizeof(ret->text),
-			 "the workspace is compared; a workspace.scan event ends what was found");
-		return;
-	}
-	ret->result = -EINVAL;
-	snprintf(ret->text, sizeof(ret->text), "unknown request");
-}
-
-struct stop_words {
-	const char *session;
-	struct buf text;
-	struct json json;
-	size_t n;
-};
-
-static void add_question(void *arg, const struct hold *h)
-{
-	struct stop_words *w = arg;
-	char name[HOLD_NAME_MAX];
-
-	hold_name_text(name, w->session, h->id);
-	buf_printf(&w->text, "%srule '%s' asks: warder approve %s, or warder deny %s",
-		   w->n++ ? "; " : "", h->rule, name, name);
-	json_object_begin(&w->json);
-	json_key(&w->json, "id");
-	json_strz(&w->json, name);
-	json_key(&w->json, "rule");
-	json_strz(&w->json, h->rule);
-	json_key(&w->json, "trigger");
-	json_strz(&w->json, h->trigger);
-	json_object_end(&w->json);
-}
-
-/* {} = not frozen. The time is the wall clock's: who reads it does not know ours. */
-static void tell_freeze(struct engine *e)
-{
-	auto_buf struct buf out = { 0 };
-	char time[RFC3339_NS_LEN + 1];
-	uint64_t deadline, now = clock_ns(CLOCK_MONOTONIC);
-	const char *rule;
-	struct json j;
-
-	json_init(&j, &out);
-	json_object_begin(&j);
-	if (pipeline_freeze(e->pipeline, e->opt->session.sandbox_id, &rule, &deadline)) {
-		json_key(&j, "rule");
-		*rule ? json_strz(&j, rule) : json_null(&j);
-		json_key(&j, "killed_at");
-		if (deadline != UINT64_MAX)
-			rfc3339_ns(time, clock_real_ns() + (deadline > now ? deadline - now : 0));
-		deadline != UINT64_MAX ? json_strz(&j, time) : json_null(&j);
-	}
-	json_object_end(&j);
-	run_status_write(e->opt->status_dirfd, "frozen", (struct str){ out.p, out.n });
-}
-
-/* For `warder status`, and for who sits in front of `warder run`. */
-static void check_stopped(struct engine *e)
-{
-	struct stop_words w = { .session = e->opt->session.session };
-	struct engine_msg msg = { .type = ENGINE_STOPPED };
-	auto_buf struct buf json = { 0 };
-	bool changed, stopped;
-
-	json_init(&w.json, &json);
-	json_array_begin(&w.json);
-	stopped = pipeline_is_stopped(e->pipeline, e->opt->session.sandbox_id, &changed,
-				      add_question, &w);
-	json_array_end(&w.json);
-	if (changed) {
-		if (stopped && !w.n)
-			buf_printf(&w.text, "frozen: warder thaw or warder kill %s", w.session);
-		snprintf(msg.text, sizeof(msg.text), "%.*s", (int)w.text.n,
-			 w.text.n ? w.text.p : "");
-		/* First where it is looked up, then to who sits in front: who was told finds it there. */
-		run_status_write(e->opt->status_dirfd, "questions", (struct str){ json.p, json.n });
-		tell_freeze(e);
-		if (e->fd >= 0)
-			send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
-	}
-	buf_done(&w.text);
 }
 
 static void say_store(void *arg, const char *text)
@@ -715,69 +442,6 @@ static void orphaned(struct engine *e)
 	finish(e, &facts);
 }
 
-/* ---- other rules ---- */
-
-static void tell_rules(struct engine *e, bool ok, const char *text)
-{
-	struct engine_msg msg = { .type = ENGINE_RULES_DONE, .rules.ok = ok };
-
-	pipeline_rules_event(e->pipeline, e->opt->session.sandbox_id, ok, text);
-	snprintf(msg.rules.text, sizeof(msg.rules.text), "%s", text);
-	if (e->fd >= 0)
-		send(e->fd, &msg, sizeof(msg), MSG_NOSIGNAL);
-}
-
-static void refuse_rules(struct engine *e, const char *why, const char *text)
-{
-	char all[ERR_TEXT_MAX];
-
-	snprintf(all, sizeof(all), "rules not changed (%.150s): %.800s", why, text);
-	tell_rules(e, false, all);
-}
-
-/* Between two events: each is judged by exactly one set. */
-static void change_rules(struct engine *e)
-{
-	struct ruleset *rules = NULL;
-	struct err err = { 0 };
-	char text[ERR_TEXT_MAX];
-	size_t kept = 0;
-	int r;
-
-	r = reload_job_take(&e->reload, &rules, &err);
-	if (r == 0) {
-		r = pipeline_set_rules(e->pipeline, rules, &kept);
-		if (r < 0)
-			err_set(&err, r, "out of memory");
-	}
-	if (r < 0) {
-		ruleset_free(rules);
-		refuse_rules(e, e->reload.why, err_text(&err));
-		return;
-	}
-	ruleset_free(e->rules);
-	e->rules = rules;
-	snprintf(text, sizeof(text),
-		 "rules changed (%s): %zu rules, %zu go on with what they remember", e->reload.why,
-		 ruleset_count(rules), kept);
-	tell_rules(e, true, text);
-}
-
-static void begin_rules(struct engine *e, struct engine_rules *rules, int texts_fd)
-{
-	int r;
-
-	rules->why[sizeof(rules->why) - 1] = 0;
-	rules->text[sizeof(rules->text) - 1] = 0;
-	if (texts_fd < 0) {
-		refuse_rules(e, rules->why, rules->text);
-		return;
-	}
-	r = reload_job_start(&e->reload, texts_fd, rules->actions, rules->why);
-	if (r < 0)
-		refuse_rules(e, rules->why, strerror(-r));
-}
-
 /* A message, and the descriptor that came with it (-1 = none). */
 static ssize_t receive(int fd, struct engine_msg *msg, int *ret_fd)
 {
@@ -820,11 +484,11 @@ static void read_control(struct engine *e)
 	if (msg.type == ENGINE_RECORD)
 		pipeline_feed(e->pipeline, msg.record, sizeof(msg.record));
 	else if (msg.type == ENGINE_RULES)
-		begin_rules(e, &msg.rules, passed);
+		engine_begin_rules(e, &msg.rules, passed);
 	else if (msg.type == ENGINE_WORKSPACE)
 		workspace_take(&e->workspace, e->pipeline, e->opt->session.sandbox_id, passed);
 	else if (msg.type == ENGINE_USAGE)
-		take_usage(e, msg.used);
+		engine_gauges_usage(e, msg.used);
 	else if (msg.type == ENGINE_FINISH)
 		finish(e, &msg.facts);
 }
@@ -889,7 +553,7 @@ static void loop(struct engine *e)
 			got += capture_drain(e->opt->capture, false, feed, e, &held);
 		pipeline_end_turn(e->pipeline);
 		pipeline_tick(e->pipeline);
-		check_stopped(e);
+		engine_check_stopped(e);
 		check_gaps(e, false);
 		check_pressure(e);
 		check_sinks(e);
@@ -903,11 +567,11 @@ static void loop(struct engine *e)
 		if (n < 0 && errno != EINTR)
 			break;
 		if (n > 0 && fds[2].revents)
-			change_rules(e);
+			engine_change_rules(e);
 		if (n > 0 && fds[4].revents)
 			tell_output(e);
 		if (n > 0)
-			control_serve(&e->control, fds + ENGINE_FDS, carry_out, e);
+			control_serve(&e->control, fds + ENGINE_FDS, engine_carry_out, e);
 		if (n > 0 && fds[1].revents)
 			read_control(e);
 		if (n > 0 && fds[3].revents && !e->finished)
@@ -915,7 +579,7 @@ static void loop(struct engine *e)
 	}
 }
 
-static void engine_main(int fd, const struct engine_options *opt)
+void engine_main(int fd, const struct engine_options *opt)
 {
 	struct engine e = {
 		.opt = opt, .fd = fd, .egress_fd = opt->egress_fd, .store.policy = opt->when_full
@@ -924,7 +588,7 @@ static void engine_main(int fd, const struct engine_options *opt)
 	struct err err = { 0 };
 	sigset_t all;
 
-	init_gauges(&e);
+	engine_gauges_init(&e);
 	e.workspace.bundle_fd = opt->bundle_fd;
 	/* A session of its own, deaf to the terminal's signals: the root part decides when to stop. */
 	control_init(&e.control, opt->control_fd, opt->owner);
@@ -946,178 +610,4 @@ static void engine_main(int fd, const struct engine_options *opt)
 	redaction_free(e.redaction);
 	ruleset_free(e.rules);
 	_exit(0);
-}
-
-static int receive_early(int fd, struct engine_msg *msg, struct err *err)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	int r;
-
-	do {
-		r = poll(&pfd, 1, READY_TIMEOUT_MS);
-	} while (r < 0 && errno == EINTR);
-	if (r <= 0)
-		return err_set(err, ETIMEDOUT, "the engine did not get ready within %d s",
-			       READY_TIMEOUT_MS / 1000);
-	if (recv(fd, msg, sizeof(*msg), 0) != (ssize_t)sizeof(*msg))
-		return err_set(err, EPIPE, "the engine died during its start");
-	return 0;
-}
-
-/* Only the beginning of this session's record is signed, whatever the engine may ask. */
-static void answer_sign(int fd, const struct engine_options *opt, const struct engine_sign *s)
-{
-	struct engine_msg msg = { .type = ENGINE_SIGNED };
-	struct err err = { 0 };
-	int r;
-
-	if (opt->keys_dirfd < 0 ||
-	    !genesis_is_for(s->msg, sizeof(s->msg), opt->session.session, opt->host_key))
-		r = err_set(&err, EPERM, "signing: not the beginning of this session's record");
-	else
-		r = keys_sign(opt->keys_dirfd, s->real_ns, s->msg, sizeof(s->msg), &msg.signature,
-			      &err);
-	if (r < 0) {
-		msg.type = ENGINE_FAILED;
-		snprintf(msg.text, sizeof(msg.text), "%s", err_text(&err));
-	}
-	send(fd, &msg, sizeof(msg), MSG_NOSIGNAL);
-}
-
-static int wait_ready(int fd, const struct engine_options *opt, struct err *err)
-{
-	struct engine_msg msg;
-	int r;
-
-	r = receive_early(fd, &msg, err);
-	if (r == 0 && msg.type == ENGINE_SIGN) {
-		answer_sign(fd, opt, &msg.sign);
-		r = receive_early(fd, &msg, err);
-	}
-	if (r < 0)
-		return r;
-	if (msg.type == ENGINE_FAILED)
-		return err_set(err, EIO, "%.*s", ERR_TEXT_MAX - 1, msg.text);
-	return msg.type == ENGINE_READY ? 0 : err_set(err, EPROTO, "the engine spoke out of turn");
-}
-
-int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, struct err *err)
-{
-	auto_close int ours = -1;
-	int pair[2], r;
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(err, errno, "socket pair: %m");
-	ours = pair[0];
-	pid = fork();
-	if (pid < 0) {
-		close(pair[1]);
-		return err_set(err, errno, "fork: %m");
-	}
-	if (pid == 0) {
-		close(pair[0]);
-		engine_main(pair[1], opt);
-	}
-	close(pair[1]);
-	r = wait_ready(ours, opt, err);
-	if (r < 0) {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		return r;
-	}
-	/* A sandbox that burns all CPUs must not keep the verdict waiting. Only the thread that drains and
-	 * judges: the sinks' exist by now. Where it is not allowed it goes without. */
-	(void)setpriority(PRIO_PROCESS, (id_t)pid, ENGINE_NICE);
-	*ret_pid = pid;
-	*ret_fd = take_fd(ours);
-	return 0;
-}
-
-int engine_send_record(int fd, const void *rec, size_t len)
-{
-	struct engine_msg msg = { .type = ENGINE_RECORD };
-
-	if (len > sizeof(msg.record))
-		return -EMSGSIZE;
-	memcpy(msg.record, rec, len);
-	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-void engine_send_usage(int fd, const struct capture_usage *usage)
-{
-	struct engine_msg msg = { .type = ENGINE_USAGE };
-
-	for (size_t i = 0; i < usage->maps_n; i++)
-		msg.used[i] = usage->maps[i].used;
-	(void)!send(fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-bool engine_next(int fd, struct engine_msg *ret)
-{
-	return recv(fd, ret, sizeof(*ret), MSG_DONTWAIT) == (ssize_t)sizeof(*ret);
-}
-
-static int send_with_fd(int fd, const struct engine_msg *msg, int passed)
-{
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)msg, sizeof(*msg) };
-	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (passed >= 0) {
-		mh.msg_control = &control;
-		mh.msg_controllen = sizeof(control);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &passed, sizeof(int));
-	}
-	return sendmsg(fd, &mh, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules)
-{
-	const struct engine_msg msg = { .type = ENGINE_RULES, .rules = *rules };
-
-	return send_with_fd(fd, &msg, texts_fd);
-}
-
-int engine_send_workspace(int fd, int items_fd)
-{
-	const struct engine_msg msg = { .type = ENGINE_WORKSPACE };
-
-	return send_with_fd(fd, &msg, items_fd);
-}
-
-int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
-		  struct err *err)
-{
-	struct engine_msg msg = { .type = ENGINE_FINISH };
-	int status = 0;
-	ssize_t n;
-
-	msg.facts = *facts;
-	send(fd, &msg, sizeof(msg), MSG_NOSIGNAL);
-	do {
-		n = recv(fd, &msg, sizeof(msg), 0);
-	} while ((n < 0 && errno == EINTR) ||
-		 (n == (ssize_t)sizeof(msg) &&
-		  (msg.type == ENGINE_RESUME || msg.type == ENGINE_RELOAD ||
-		   msg.type == ENGINE_WORKSPACE || msg.type == ENGINE_RULES_DONE ||
-		   msg.type == ENGINE_STOPPED)));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)
-		return err_set(err, EPIPE,
-			       "the engine died (status 0x%x): the record is not sealed", status);
-	/* Strings from a process that may have been taken over: end them ourselves. */
-	msg.result.reason[sizeof(msg.result.reason) - 1] = 0;
-	msg.result.rule[sizeof(msg.result.rule) - 1] = 0;
-	msg.result.action[sizeof(msg.result.action) - 1] = 0;
-	msg.result.sink_text[sizeof(msg.result.sink_text) - 1] = 0;
-	*ret = msg.result;
-	return 0;
 }

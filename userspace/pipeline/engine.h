@@ -31,7 +31,7 @@ struct engine_options {
 	uid_t owner;	       /* besides root, who may use it */
 	struct exporter_config *sinks;
 	size_t sinks_n;
-	const struct redactor *redactor; /* NULL = nothing is redacted */
+	const struct redactor *redactor;       /* NULL = nothing is redacted */
 	const struct exporter_config *witness; /* of the signed record's checkpoints; NULL = none */
 	/* The kernel's tables, by the root part, which can look at them; NULL = they are not shown. */
 	const struct capture_usage *usage;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine from within: what the files engine*.c share. */
+#ifndef WARDER_PIPELINE_ENGINE_PART_H
+#define WARDER_PIPELINE_ENGINE_PART_H
+
+#include "userspace/pipeline/checkpoint_source.h"
+#include "userspace/pipeline/control.h"
+#include "userspace/pipeline/engine.h"
+#include "userspace/pipeline/recorder.h"
+#include "userspace/pipeline/redaction.h"
+#include "userspace/pipeline/reload.h"
+#include "userspace/pipeline/sink_watch.h"
+#include "userspace/pipeline/store_guard.h"
+#include "userspace/pipeline/workspace_take.h"
+
+#define ENGINE_GAUGES	  9 /* of its own; then those of the kernel's tables */
+#define ENGINE_MAP_GAUGES 3 /* used, size, bytes of each map */
+#define ENGINE_GAUGES_MAX (ENGINE_GAUGES + ENGINE_MAP_GAUGES * CAPTURE_MAPS_MAX + 2)
+
+struct engine {
+	struct exporter_gauge gauges[ENGINE_GAUGES_MAX];
+	size_t gauges_n;
+	struct exporter_gauge *map_used[CAPTURE_MAPS_MAX]; /* in the order of opt->usage */
+	char map_labels[CAPTURE_MAPS_MAX][32];
+	const struct engine_options *opt;
+	int fd; /* to the root part */
+	struct journal *journal;
+	struct redaction *redaction; /* NULL: it is off */
+	struct recorder *recorder;   /* NULL: output is not kept */
+	struct pipeline *pipeline;
+	struct fanout *fanout;
+	struct checkpoint_source_arg checkpoints;
+	struct sink_watch sinks;
+	uint64_t next_gap_check;
+	uint32_t pressed; /* stops and kills for a full ring that were dealt with */
+	bool pressure_killed;
+	struct store_guard store;
+	struct control control;
+	bool finished;
+	int egress_fd;	  /* -1: it has ended */
+	bool egress_over; /* as it should */
+	struct workspace_texts workspace;
+	struct reload_job reload;
+	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
+};
+
+/* engine.c: the process; does not come back. */
+void engine_main(int fd, const struct engine_options *opt);
+
+/* engine_gauges.c: what metrics sinks show of the engine and of the kernel's tables. */
+void engine_gauges_init(struct engine *e);
+void engine_gauges_update(struct engine *e);
+/* Entries of each map, in the order of opt->usage. */
+void engine_gauges_usage(struct engine *e, const uint64_t *used);
+
+/* engine_orders.c: control_serve's function, with the engine as argument. */
+void engine_carry_out(void *arg, const char *word, const char *argument, const char *who,
+		      struct control_answer *ret);
+/* Tell who stands still and what is asked, when that changed. */
+void engine_check_stopped(struct engine *e);
+
+/* engine_rules.c: a set was sent, in texts_fd, or none because it has an error; one is compiled, take it over. */
+void engine_begin_rules(struct engine *e, struct engine_rules *rules, int texts_fd);
+void engine_change_rules(struct engine *e);
+
+#endif
