@@ -42,7 +42,9 @@ static const char PURPOSE[] =
 	"Attack sandboxes as hostile code would, by a corpus of known techniques (escapes, kernel\n"
 	"interfaces, credentials, network, abuse), and say of each whether it was blocked, detected\n"
 	"and, where that is due, killed. With a policy of yours: whether it holds under that.\n"
-	"The attacks are made so that they do no harm where they succeed. Needs root.\n\n"
+	"The attacks are made so that they do no harm where they succeed; what a policy lets out does\n"
+	"go out: connections to well-known resolvers, metadata addresses and 10.0.0.0/24. Limits of\n"
+	"the policy are made small for the attacks that try them. Needs root.\n\n"
 	"Exit code: 0 all as expected, 1 a hole, or an attack that could not be tried; 125 an error.";
 
 struct job {
