@@ -137,7 +137,8 @@ class Judge(Judged):
 
     def test_bad_words(self):
         for words, said in ((["--only", "P61"], "there is no 'P61'"), (["--only", "P01,,x"], "there is no 'x'"),
-                            (["P01"], "unexpected word"), (["--policy", self.path("nothing.yaml")], "nothing.yaml")):
+                            (["P01"], "unexpected word"), (["--policy", "strict", "--only", "P16b"], "nothing to try"),
+                            (["--policy", self.path("nothing.yaml")], "nothing.yaml")):
             done = self.warder("selftest", *words)
             self.assertCode(done, 125)
             self.assertIn(said, done.err.decode())

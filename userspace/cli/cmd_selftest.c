@@ -338,6 +338,11 @@ int cmd_selftest(int argc, char **argv)
 	if (check_only(args.only, &err) < 0)
 		return cli_bad_usage("selftest", &err);
 	choose(&st, &args);
+	if (!st.n) {
+		err_set(&err, EINVAL, "nothing to try: '%s' comes with a policy of its own",
+			args.only);
+		return cli_bad_usage("selftest", &err);
+	}
 	if (!args.list)
 		code = selftest(&st, &args);
 	if (code == EXIT_WARDER)
