@@ -31,7 +31,9 @@ def python_modules(*names):
 class Benign(TestCase):
     def work(self, *command, quiet=(), options=()):
         """Runs a workload to its end; quiet: the rules that may tell of it, once or more, in a low voice."""
-        s = self.session(*command, options=["--ro", BENIGN + ":/opt/benign", "--memory", "2G", *options], timeout=600)
+        # Room for all events of a workload at once: how fast they are taken is not the matter here.
+        s = self.session(*command, options=["--ro", BENIGN + ":/opt/benign", "--memory", "2G", "--bulk-ring", "64M",
+                                            "--urgent-ring", "16M", *options], timeout=600)
         self.assertCode(s, 0)
         self.assertEqual((s.result["reason"], s.result["rule"], s.result["gaps"]), ("exit", None, 0))
         self.assertEqual(s.kinds("action", "gap"), [])
