@@ -86,8 +86,6 @@ int agent_keep(const struct keep_options *k, int client, int lock, int hub, cons
 /* `warder agent keep ...`: what that becomes. */
 int agent_keeper(int argc, char **argv);
 
-#define WORKSPACE_NAME "name:" /* --workspace name:NAME */
-
 /* ---- cmd_run.c ---- */
 
 /* What the options of a `warder run` ask for. `restricted`: of somebody who is not root, see run_inspect. */

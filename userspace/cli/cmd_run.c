@@ -14,6 +14,7 @@
 #include "userspace/cli/agent.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
+#include "userspace/cli/named_workspace.h"
 #include "userspace/cli/policy.h"
 #include "userspace/cli/run_net.h"
 #include "userspace/cli/run_redact.h"
@@ -118,7 +119,8 @@ static const struct option_def OPTIONS[] = {
 	{ "ro", 0, OPT_STRLIST, AT(ro), "PATH[:AT]", "show a host path read-only; repeatable" },
 	{ "rw", 0, OPT_STRLIST, AT(rw), "PATH[:AT]", "show a host path writable; repeatable" },
 	{ "workspace", 'w', OPT_STR, AT(workspace), "DIR",
-	  "host directory as /workspace, writable (default: private, gone at the end)" },
+	  "host directory as /workspace, writable (default: private, gone at the end); name:NAME: one "
+	  "that stays, for one sandbox at a time (warder workspace)" },
 	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory (default: /workspace)" },
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
 	{ "secret", 0, OPT_STRLIST, AT(secrets), "NAME=FILE[,ttl=TIME]",
@@ -893,8 +895,14 @@ static int hand_over(const struct run_args *a, int argc, char **argv)
 	return agent_talk(&q, NULL);
 }
 
+static bool has_named_workspace(const struct run_args *a)
+{
+	return a->workspace && !strncmp(a->workspace, WORKSPACE_PREFIX, strlen(WORKSPACE_PREFIX));
+}
+
 static int run_main(const struct run_keep *keep, int argc, char **argv)
 {
+	char workspace[4096] = "";
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
 	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
 	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
@@ -922,12 +930,20 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	}
 	if (!keep && is_for_agent(&a))
 		return hand_over(&a, argc, argv);
+	if (has_named_workspace(&a) && (!a.dry_run || keep)) {
+		if (named_workspace_take(workspace, a.tenant ? a.tenant : "default",
+					 a.workspace + strlen(WORKSPACE_PREFIX), &err) < 0)
+			return cli_fail(&err);
+		a.workspace = NULL; /* it is ours, and below our state: make_spec would refuse it */
+	}
 	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
 	    parse_sign(a.sign, &sign, &err) < 0 ||
 	    parse_pressure(a.on_pressure, &pressure, &err) < 0 || check_rings(&a, &err) < 0 ||
 	    parse_full(a.when_full, &when_full, &err) < 0 || check_watches(&a.watch, &err) < 0 ||
 	    join_watch_env(&env_values, &a.watch_env) < 0)
 		return cli_bad_usage("run", &err);
+	if (*workspace)
+		spec.workspace = workspace;
 	if (secrets_read(&secrets, &spec, &a.secrets, &err) < 0)
 		return cli_fail(&err);
 	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
@@ -960,6 +976,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	code = run_it(keep, &a, &spec, &rules, redactor, &sinks, sign, pressure, when_full,
 		      &result);
 	redaction_of_log(NULL);
+	named_workspace_release();
 	return code;
 }
 
@@ -1006,7 +1023,7 @@ static int check_free(int argc, char **argv, const struct agent_restrict *who, s
 	     (who->policies && who->policies->n && !agent_names_have(who->policies, a.policy))))
 		return err_set(err, EPERM, "option '--policy': '%s' is not one that you may use",
 			       a.policy);
-	if (a.workspace && strncmp(a.workspace, WORKSPACE_NAME, strlen(WORKSPACE_NAME)))
+	if (a.workspace && strncmp(a.workspace, WORKSPACE_PREFIX, strlen(WORKSPACE_PREFIX)))
 		return err_set(err, EPERM, "option '--workspace': only name:NAME is for you");
 	if (a.network.mode && !strcmp(a.network.mode, "host"))
 		return err_set(err, EPERM, "option '--net': 'host' is not for you");
@@ -1054,7 +1071,9 @@ int run_inspect(struct run_request *ret, int argc, char **argv,
 			      : a.tenant  ? a.tenant
 					  : "default",
 			      err);
-	if (r == 0 && a.workspace && !strncmp(a.workspace, WORKSPACE_NAME, strlen(WORKSPACE_NAME)))
-		r = copy_name(e->workspace, "workspace", a.workspace + strlen(WORKSPACE_NAME), err);
+	if (r == 0 && a.workspace &&
+	    !strncmp(a.workspace, WORKSPACE_PREFIX, strlen(WORKSPACE_PREFIX)))
+		r = copy_name(e->workspace, "workspace", a.workspace + strlen(WORKSPACE_PREFIX),
+			      err);
 	return r;
 }

@@ -9,6 +9,8 @@ const struct command commands[] = {
 	{ "agent", "the daemon that runs sandboxes for others", cmd_agent },
 	{ "create", "make a sandbox that stays, by the agent", cmd_create },
 	{ "exec", "run a command in a sandbox of the agent", cmd_exec },
+	{ "cp", "copy into or out of a sandbox of the agent", cmd_cp },
+	{ "workspace", "workspaces that stay: list, rm", cmd_workspace },
 	{ "attach", "join a sandbox's terminal; ^P ^Q leaves it", cmd_attach },
 	{ "ps", "the sandboxes of the agent", cmd_ps },
 	{ "logs", "what a sandbox's commands wrote", cmd_logs },

@@ -7,6 +7,7 @@ int cmd_agent(int argc, char **argv);
 int cmd_approve(int argc, char **argv);
 int cmd_attach(int argc, char **argv);
 int cmd_consume(int argc, char **argv);
+int cmd_cp(int argc, char **argv);
 int cmd_create(int argc, char **argv);
 int cmd_deny(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
@@ -38,6 +39,7 @@ int cmd_sink(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_thaw(int argc, char **argv);
 int cmd_version(int argc, char **argv);
+int cmd_workspace(int argc, char **argv);
 
 /* Can `warder run` work with this policy (a name or file)? As strict as at a run; starts nothing. */
 struct err;

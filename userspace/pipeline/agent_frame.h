@@ -30,8 +30,6 @@ enum agent_op {
 	AGENT_PAUSE,
 	AGENT_RESUME,
 	AGENT_RM,
-	AGENT_WORKSPACES,
-	AGENT_WORKSPACE_RM,
 	/* after the first packet */
 	AGENT_SIGNAL,
 	AGENT_RESIZE,

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/cli/named_workspace.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
+#include "userspace/pipeline/run.h"
+
+#define PATH_LEN  4096
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+#define LOCK_OF	  ".lock." /* beside the directory: what lies in it is the payload's */
+#define MOVED_OF  ".moved-"
+
+static bool is_name(const char *z)
+{
+	size_t n = strlen(z);
+
+	if (n == 0 || n > WORKSPACE_NAME_MAX || !isalnum((unsigned char)z[0]))
+		return false;
+	for (; *z; z++)
+		if (!isalnum((unsigned char)*z) && !strchr("._-", *z))
+			return false;
+	return true;
+}
+
+static int open_top(int *ret_fd, bool make, struct err *err)
+{
+	char path[PATH_LEN];
+	int r = 0;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/workspaces", state_dir()) >= sizeof(path))
+		return err_set(err, ENAMETOOLONG, "state directory: path too long");
+	if (make)
+		r = dir_make_all(state_dir(), 0711);
+	if (r == 0 && make && mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r == 0) {
+		*ret_fd = open(path, DIR_FLAGS);
+		r = *ret_fd < 0 ? -errno : 0;
+	}
+	return r < 0 ? err_set(err, r, "'%s': %m", path) : 0;
+}
+
+static int open_tenant(int *ret_fd, const char *tenant, bool make, struct err *err)
+{
+	auto_close int top = -1;
+	int r;
+
+	if (!is_name(tenant))
+		return err_set(
+			err, EINVAL,
+			"tenant '%.80s': its workspaces need a name of letters, digits, '.', '_' and '-'",
+			tenant);
+	r = open_top(&top, make, err);
+	if (r < 0)
+		return r;
+	if (make && mkdirat(top, tenant, 0700) < 0 && errno != EEXIST)
+		return err_set(err, errno, "workspaces of '%s': %m", tenant);
+	*ret_fd = openat(top, tenant, DIR_FLAGS);
+	return *ret_fd < 0 ? err_set(err, errno, "workspaces of '%s': %m", tenant) : 0;
+}
+
+static int lock(int *ret_fd, int dir, const char *name, struct err *err)
+{
+	char file[WORKSPACE_NAME_MAX + sizeof(LOCK_OF)];
+	auto_close int fd = -1;
+
+	snprintf(file, sizeof(file), LOCK_OF "%s", name);
+	fd = openat(dir, file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_set(err, errno, "workspace '%s': lock: %m", name);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, errno == EWOULDBLOCK ? EBUSY : errno,
+			       "workspace '%s' is in use by another sandbox", name);
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+	return is_name(name)
+		       ? 0
+		       : err_set(err, EINVAL,
+				 "workspace '%.80s': a name of letters, digits, '.', '_' and '-', at most %d",
+				 name, WORKSPACE_NAME_MAX);
+}
+
+static int held = -1; /* one a process */
+
+void named_workspace_release(void)
+{
+	if (held >= 0)
+		close(take_fd(held));
+}
+
+int named_workspace_take(char *ret_path, const char *tenant, const char *name, struct err *err)
+{
+	auto_close int dir = -1;
+	int r = check_name(name, err);
+
+	if (r == 0)
+		r = open_tenant(&dir, tenant, true, err);
+	if (r == 0)
+		r = lock(&held, dir, name, err);
+	if (r < 0)
+		return r;
+	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+		return err_set(err, errno, "workspace '%s': %m", name);
+	if ((size_t)snprintf(ret_path, PATH_LEN, "%s/workspaces/%s/%s", state_dir(), tenant,
+			     name) >= PATH_LEN)
+		return err_set(err, ENAMETOOLONG, "workspace '%s': path too long", name);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+static bool is_in_use(int dir, const char *name)
+{
+	auto_close int fd = -1;
+
+	return lock(&fd, dir, name, NULL) == -EBUSY;
+}
+
+static int each_of(int dir, const char *tenant,
+		   int (*fn)(void *arg, const struct named_workspace *w), void *arg)
+{
+	int copy = openat(dir, ".", DIR_FLAGS), r = 0;
+	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *de;
+
+	if (!d && copy >= 0)
+		close(copy);
+	while (r == 0 && d && (de = readdir(d))) {
+		struct named_workspace w = { 0 };
+		struct stat st;
+
+		if (!is_name(de->d_name) ||
+		    fstatat(dir, de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+			continue;
+		snprintf(w.tenant, sizeof(w.tenant), "%s", tenant);
+		snprintf(w.name, sizeof(w.name), "%.63s", de->d_name);
+		w.in_use = is_in_use(dir, de->d_name);
+		w.changed_s = (uint64_t)st.st_mtime;
+		r = fn(arg, &w);
+	}
+	return r;
+}
+
+int named_workspace_each(int (*fn)(void *arg, const struct named_workspace *w), void *arg,
+			 struct err *err)
+{
+	int top = -1, r = open_top(&top, false, err);
+	auto_dir DIR *d = NULL;
+	struct dirent *de;
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	d = fdopendir(top);
+	if (!d) {
+		close(top);
+		return err_set(err, ENOMEM, "workspaces: %m");
+	}
+	while (r == 0 && (de = readdir(d))) {
+		auto_close int dir = is_name(de->d_name) ? openat(top, de->d_name, DIR_FLAGS) : -1;
+
+		if (dir >= 0)
+			r = each_of(dir, de->d_name, fn, arg);
+	}
+	return r;
+}
+
+/* ---- removing one ---- */
+
+/* All that lies in `dir` goes; what has something in it moves to `top` first, so that no depth that a payload could
+ * build needs as many descriptors or as much stack. */
+static int empty(int top, int dir, unsigned *moved)
+{
+	int copy = openat(dir, ".", DIR_FLAGS), r = 0;
+	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *de;
+
+	if (!d) {
+		r = -errno;
+		if (copy >= 0)
+			close(copy);
+		return r;
+	}
+	while (r == 0 && (de = readdir(d))) {
+		char name[64];
+
+		if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
+			continue;
+		if (unlinkat(dir, de->d_name, 0) == 0 ||
+		    unlinkat(dir, de->d_name, AT_REMOVEDIR) == 0)
+			continue;
+		if (errno != ENOTEMPTY && errno != EEXIST)
+			return -errno;
+		if (dir == top)
+			continue; /* its turn comes */
+		snprintf(name, sizeof(name), MOVED_OF "%u", (*moved)++);
+		if (renameat(dir, de->d_name, top, name) < 0)
+			r = -errno;
+	}
+	return r;
+}
+
+static int empty_all(int top)
+{
+	unsigned moved = 0;
+	bool more = true;
+	int r = 0;
+
+	while (more && r == 0) {
+		int copy = openat(top, ".", DIR_FLAGS);
+		auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
+		struct dirent *de;
+
+		if (!d && copy >= 0)
+			close(copy);
+		more = false;
+		r = d ? empty(top, top, &moved) : -ENOMEM;
+		while (r == 0 && (de = readdir(d))) {
+			auto_close int dir = -1;
+
+			if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
+				continue;
+			dir = openat(top, de->d_name, DIR_FLAGS);
+			if (dir < 0)
+				continue;
+			more = true;
+			r = empty(top, dir, &moved);
+		}
+	}
+	return r;
+}
+
+int named_workspace_remove(const char *tenant, const char *name, struct err *err)
+{
+	auto_close int dir = -1, locked = -1, top = -1;
+	char file[WORKSPACE_NAME_MAX + sizeof(LOCK_OF)];
+	int r = check_name(name, err);
+
+	if (r == 0)
+		r = open_tenant(&dir, tenant, false, err);
+	if (r == -ENOENT)
+		return err_set(err, ENOENT, "tenant '%s' has no workspace '%s'", tenant, name);
+	if (r < 0)
+		return r;
+	top = openat(dir, name, DIR_FLAGS);
+	if (top < 0)
+		return err_set(err, errno,
+			       errno == ENOENT ? "tenant '%s' has no workspace '%s'"
+					       : "tenant '%s': workspace '%s': %m",
+			       tenant, name);
+	r = lock(&locked, dir, name, err);
+	if (r < 0)
+		return r;
+	r = empty_all(top);
+	if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)
+		r = -errno;
+	snprintf(file, sizeof(file), LOCK_OF "%s", name);
+	if (r == 0)
+		unlinkat(dir, file, 0);
+	return r < 0 ? err_set(err, r, "workspace '%s': %m", name) : 0;
+}
