@@ -348,6 +348,10 @@ class Redact(TestCase):
             s = self.session("echo", "acme_abcdefgh", options=["--redact", rules])
             self.assertNotIn("acme_abcdefgh", json.dumps(s.events))
             self.assertIn("[redacted:acme:", json.dumps(s.events))
+        none = self.path("none.toml", "[[rules]]\nid = 'a'\nregex = 'foo[0-9]+'\n")
+        for command in (["run", "--redact", none, "--", "true"], ["redact", "check", none], ["redact", "test", none]):
+            self.assertOneLine(self.warder(*command), "none.toml", "of its 1 rule none can be used: a: it has no keywords")
+        self.assertCode(self.warder("redact", "import", none), 125)
         self.assertOneLine(self.warder("redact", "import", self.path("bad.toml", "[[rules]\n")), "bad.toml:1", "']' is wanted")
 
     def test_rules_judge_what_happened(self):

@@ -157,7 +157,8 @@ static int load_text(struct loader *l, const char *text, size_t n)
 	bool end = false;
 	int r = 0;
 
-	yaml_parser_set_input_string(&l->parser, (const unsigned char *)text, n);
+	/* libyaml aborts on a text that is NULL, which one of no bytes may be. */
+	yaml_parser_set_input_string(&l->parser, (const unsigned char *)(n ? text : ""), n);
 	while (!end && r == 0) {
 		yaml_event_t ev;
 

@@ -12,7 +12,9 @@
 #include "userspace/base/toml.h"
 #include "userspace/redact/internal.h"
 
-#define LISTS_MAX 64 /* lists of exceptions of one rule, or of all */
+#define LISTS_MAX	      64 /* lists of exceptions of one rule, or of all */
+#define ABOUT_MAX	      400
+#define GITLEAKS_KEYWORDS_MAX 256 /* what a rule of ours takes */
 
 /* One list of exceptions, as patterns that are looked for in the secret. */
 struct allow {
@@ -40,7 +42,9 @@ struct import {
 	bool in_rule, has_regex, has_path;
 	char id[REDACT_NAME_MAX + 1];
 	struct buf about, regex, keywords; /* keywords: JSON strings, with commas */
+	size_t keywords_n;
 	struct buf one, nots;
+	char first[256]; /* why the first that was left out was */
 	double entropy, group;
 	struct allows own, all;
 };
@@ -291,8 +295,12 @@ static const char *cannot_take(const struct import *m)
 		return "it holds for some files only (path), and a record has none";
 	if (!m->has_regex)
 		return "it has no regex";
+	if (m->regex.n > REDACT_PATTERN_MAX)
+		return "regex longer than 8192 bytes";
 	if (!m->keywords.n)
 		return "it has no keywords: every text would have to be searched with it";
+	if (m->keywords_n > GITLEAKS_KEYWORDS_MAX)
+		return "more than 256 keywords";
 	return NULL;
 }
 
@@ -308,16 +316,21 @@ static int end_rule(struct import *m)
 	m->result->rules++;
 	why = cannot_take(m);
 	if (!why) {
-		buf_init(&out, REDACT_FILE_MAX);
+		/* More than try_rule takes, so that it says so. */
+		buf_init(&out, 2 * REDACT_FILE_MAX);
 		e = make_yaml(m, &out);
 		if (e == 0)
 			e = try_rule((struct str){ out.p, out.n }, &err);
 		if (e == -ENOMEM)
 			return e;
 		why = e < 0 ? err_text(&err) : NULL;
+		if (!why && m->yaml->max && out.n > m->yaml->max - m->yaml->n)
+			why = "the rules before it are all that fits into 1 MiB";
 	}
 	if (why) {
-		m->result->left_out++;
+		if (!m->result->left_out++)
+			snprintf(m->first, sizeof(m->first), "%s%s%s", m->id, m->id[0] ? ": " : "",
+				 why);
 		tell(m, why, true);
 	} else {
 		tell_differences(m);
@@ -337,6 +350,7 @@ static int begin_rule(struct import *m)
 	reset_lists(&m->own);
 	m->id[0] = 0;
 	m->entropy = m->group = 0;
+	m->keywords_n = 0;
 	m->has_regex = m->has_path = false;
 	m->in_rule = true;
 	return e;
@@ -356,6 +370,8 @@ static int add_keyword(struct import *m, struct str word)
 {
 	struct json j;
 
+	if (++m->keywords_n > GITLEAKS_KEYWORDS_MAX)
+		return 0;
 	if (m->keywords.n)
 		buf_addz(&m->keywords, ", ");
 	json_init(&j, &m->keywords);
@@ -368,7 +384,7 @@ static int rule_item(struct import *m, struct str key, const struct toml_item *i
 	if (str_eqz(key, "id") && is_name(it->text))
 		snprintf(m->id, sizeof(m->id), "%.*s", (int)it->text.n, it->text.p);
 	else if (str_eqz(key, "description"))
-		buf_add(&m->about, it->text.p, it->text.n);
+		buf_add(&m->about, it->text.p, MIN(it->text.n, (size_t)ABOUT_MAX));
 	else if (str_eqz(key, "keywords"))
 		return add_keyword(m, it->text);
 	else if (str_eqz(key, "path"))
@@ -479,5 +495,9 @@ int gitleaks_import(const char *name, struct str toml, struct buf *yaml, gitleak
 	done(m);
 	if (e == 0 && ret->rules == 0)
 		return err_set(err, EINVAL, "%s: no rules of gitleaks are in it ([[rules]])", name);
+	/* Whoever names a file of rules counts on it: with none of them it must not begin. */
+	if (e == 0 && ret->rules == ret->left_out)
+		return err_set(err, EINVAL, "%s: of its %zu rule%s none can be used: %s", name,
+			       ret->rules, ret->rules == 1 ? "" : "s", m->first);
 	return e == -ENOMEM ? err_set(err, ENOMEM, "%s: %m", name) : e;
 }

@@ -16,7 +16,8 @@ struct gitleaks_result {
 /* What of a rule ("" = of all) is not as it was there: `text`, for a person; `out`: the rule is not in the result. */
 typedef void (*gitleaks_note_fn)(void *arg, const char *rule, const char *text, bool out);
 
-/* Appends the YAML that redactor_add_rules takes. `note` may be NULL. -EINVAL: no TOML, and no rule in it. */
+/* Appends the YAML that redactor_add_rules takes. `note` may be NULL. -EINVAL: no TOML, no rule in it, or none
+ * that can be used. */
 int gitleaks_import(const char *name, struct str toml, struct buf *yaml, gitleaks_note_fn note,
 		    void *arg, struct gitleaks_result *ret, struct err *err);
 

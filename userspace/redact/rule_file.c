@@ -383,7 +383,9 @@ int rules_read(struct redactor *r, const char *name, struct str yaml, struct err
 		return err_set(err, EFBIG, "%s: larger than 1 MiB", name);
 	if (!yaml_parser_initialize(&f.parser))
 		return err_set(err, ENOMEM, "%s: %m", name);
-	yaml_parser_set_input_string(&f.parser, (const unsigned char *)yaml.p, yaml.n);
+	/* libyaml aborts on a text that is NULL, which one of no bytes may be. */
+	yaml_parser_set_input_string(&f.parser, (const unsigned char *)(yaml.n ? yaml.p : ""),
+				     yaml.n);
 	e = read_rules(&f);
 	yaml_parser_delete(&f.parser);
 	return e;

@@ -112,6 +112,17 @@ static void a_missing_file_is_named(void **state)
 	assert_string_equal(err.text, "'/nonexistent/policy.yaml': No such file or directory");
 }
 
+static void a_text_of_no_bytes_may_be_null(void **state)
+{
+	struct flat_file f;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(flat_parse(&f, "f", NULL, 0, &err), 0);
+	assert_int_equal(f.n, 0);
+	flat_done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +130,7 @@ int main(void)
 		cmocka_unit_test(bad_files_say_where),
 		cmocka_unit_test(too_many_entries_and_too_large_files_are_refused),
 		cmocka_unit_test(a_missing_file_is_named),
+		cmocka_unit_test(a_text_of_no_bytes_may_be_null),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

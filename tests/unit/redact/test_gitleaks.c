@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rules in the form of gitleaks: what is carried finds what it found there, what is not is named. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "tests/unit/redact/redact_test.h"
@@ -185,6 +186,80 @@ static void test_no_rules(void **state)
 	}
 }
 
+/* Files of which nothing would be left say why, and are no rules. */
+static void test_no_rule_of_use(void **state)
+{
+	static const struct {
+		const char *toml, *says;
+	} rows[] = {
+		{ "[[rules]]\nid='a'\nregex='foo[0-9]+'\n",
+		  "f: of its 1 rule none can be used: a: it has no keywords" },
+		{ "[[rules]]\n[[rules]]\n",
+		  "f: of its 2 rules none can be used: a rule without an id" },
+		{ "[[rules]]\nid='a'\npath='x'\n", "used: a: it is about names of files" },
+		{ "[[rules]]\nid='a'\nregx='foo'\nkeywords=['foo']\n", "used: a: it has no regex" },
+		{ "[[rules]]\nid='a'\nregex='foo'\nsecretGroup=9\nkeywords=['foo']\n",
+		  "used: a: the regex has no such group" },
+		{ "[[rules]]\nid='a'\nregex='foo|'\nkeywords=['foo']\n",
+		  "used: a: the regex matches an empty text" },
+		{ "[[rules]]\nid='a'\nregex='foo'\nkeywords=['fo']\n",
+		  "used: a: a keyword has 3 to 256 bytes" },
+	};
+	struct gitleaks_result res;
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
+		auto_buf struct buf yaml = { 0 };
+		struct err err = { 0 };
+
+		assert_int_equal(
+			gitleaks_import("f", str_from(rows[k].toml), &yaml, NULL, NULL, &res, &err),
+			-EINVAL);
+		if (!strstr(err.text, rows[k].says))
+			fail_msg("%s", err.text);
+		assert_int_equal(yaml.n, 0);
+	}
+}
+
+/* What one rule is too long for takes no other with it. */
+static void test_sizes(void **state)
+{
+	static const char next[] = "[[rules]]\nid='ok'\nregex='okay_[a-z]+'\nkeywords=['okay_']\n";
+	auto_buf struct buf toml = { 0 };
+	struct imported i;
+
+	(void)state;
+	buf_addz(&toml, "[[rules]]\nid='long'\nkeywords=['long']\nregex='long");
+	for (int k = 0; k < 900000; k++)
+		buf_addc(&toml, '\\');
+	buf_printf(&toml, "'\n%s%c", next, 0);
+	import(&i, toml.p);
+	assert_string_equal(i.notes.p, "long! regex longer than 8192 bytes\n");
+	assert_int_equal(i.res.left_out, 1);
+	done(&i);
+
+	buf_reset(&toml);
+	buf_addz(&toml, "[[rules]]\nid='words'\nregex='words'\nkeywords=[");
+	for (int k = 0; k < 100000; k++)
+		buf_addz(&toml, "'ab',");
+	buf_printf(&toml, "]\n%s%c", next, 0);
+	import(&i, toml.p);
+	assert_string_equal(i.notes.p, "words! more than 256 keywords\n");
+	assert_int_equal(i.res.left_out, 1);
+	done(&i);
+}
+
+static void test_a_text_of_no_bytes_may_be_null(void **state)
+{
+	AUTO(redactor) struct redactor *r = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(redactor_new(&r, TEST_KEY, &err), 0);
+	assert_int_equal(redactor_add_rules(r, "f", (struct str){ 0 }, &err), 0);
+	assert_int_equal(redactor_rules(r), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +267,9 @@ int main(void)
 		cmocka_unit_test(test_what_is_told),
 		cmocka_unit_test(test_many_words),
 		cmocka_unit_test(test_no_rules),
+		cmocka_unit_test(test_no_rule_of_use),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_a_text_of_no_bytes_may_be_null),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
