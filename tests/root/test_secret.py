@@ -3,7 +3,10 @@
 
 import json
 import os
+import resource
+import signal
 import stat
+import subprocess
 import sys
 import unittest
 
@@ -23,6 +26,10 @@ while os.path.exists("/run/secrets/short"):
     time.sleep(0.05)
 print(repr(kept.read().strip("\0")), os.listdir("/run/secrets"), open("/run/secrets/long").read().strip() != "")
 """
+
+
+def unlimited_core():
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 class Secret(TestCase):
@@ -73,6 +80,21 @@ class Secret(TestCase):
         s = self.session(PYTHON_IN_SANDBOX, "-c", WAIT, options=[
             "--secret", "short=%s,ttl=300ms" % self.secret(), "--secret", "long=%s,ttl=2h" % self.secret("other")])
         self.assertEqual((s.code, s.out), (0, b"'' ['long'] True\n"))
+
+    def test_in_no_core_file(self):
+        """Killed by a signal that dumps: the memory that has the value is left nowhere."""
+        def how_it_ends(proc):
+            proc.send_signal(signal.SIGABRT)
+            return os.waitid(os.P_PID, proc.pid, os.WEXITED | os.WNOWAIT).si_code
+
+        bare = subprocess.Popen(["sleep", "100"], cwd=self.tmp, preexec_fn=unlimited_core)
+        self.addCleanup(bare.wait)
+        if how_it_ends(bare) != os.CLD_DUMPED:
+            self.skipTest("no process leaves a core file here (core_pattern)")
+        proc, _ = self.start_session("sh", "-c", "cat /run/secrets/token; sleep 100", preexec_fn=unlimited_core,
+                                     options=("--secret", "token=" + self.secret()), cwd=self.tmp)
+        self.assertIn(VALUE.encode(), proc.stdout.readline())
+        self.assertEqual(how_it_ends(proc), os.CLD_KILLED)
 
     def test_of_a_policy(self):
         policy = self.path("p.yaml", "secrets:\n  - token=%s,ttl=1h\n" % self.secret())

@@ -944,7 +944,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		return cli_bad_usage("run", &err);
 	if (*workspace)
 		spec.workspace = workspace;
-	if (secrets_read(&secrets, &spec, &a.secrets, &err) < 0)
+	if (secrets_no_core(&err) < 0 || secrets_read(&secrets, &spec, &a.secrets, &err) < 0)
 		return cli_fail(&err);
 	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
 		a.watch.v[a.watch.n++] = SECRET_DIR "/"; /* who read one, and when */

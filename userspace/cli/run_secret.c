@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/cli/run_secret.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +39,16 @@ static int parse(struct parsed *ret, const char *text, struct err *err)
 	if (ttl && (parse_duration_ns(ttl + strlen(TTL), &ret->ttl_ns) < 0 || !ret->ttl_ns))
 		return err_set(err, EINVAL, "'%s' is not a time like 30s, 5m", ttl + strlen(TTL));
 	return ret->file.n ? 0 : err_set(err, EINVAL, "'%s' names no file", text);
+}
+
+int secrets_no_core(struct err *err)
+{
+	const struct rlimit none = { 0, 0 };
+
+	/* A limit of 0 alone does not keep a core from a program that core_pattern names (core(5)). */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+		return err_set(err, errno, "a core file could not be ruled out: %m");
+	return 0;
 }
 
 int secret_check(const char *text, struct err *err)

@@ -13,6 +13,8 @@ struct run_secrets {
 	char *name[SANDBOX_SECRETS_MAX];
 };
 
+/* What this process knows gets into no core file, whoever would write it. */
+int secrets_no_core(struct err *err);
 /* Is it NAME=FILE[,ttl=TIME]? Looks at no file. */
 int secret_check(const char *text, struct err *err);
 /* Reads the files into `ret` and the spec. */
