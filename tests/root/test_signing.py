@@ -119,6 +119,12 @@ class Signing(TestCase):
         self.assertCode(s, 125)
         self.assertIn(b"warder keys init", s.err)
         self.assertCode(self.warder("run", "--witness", self.path("kept"), "--sign", "never", "--", "true"), 125)
+        self.init()
+        self.assertCode(self.session("true", options=["--witness", self.path("kept")]), 0)
+        s = self.session("true", options=["--sign", "never"])
+        done = self.warder("verify", "--witness", self.path("kept"), s.dir)
+        self.assertCode(done, 1)
+        self.assertIn(b"is not signed", done.out)
 
     def test_never_and_always(self):
         s = self.session("true", options=["--sign", "always"])

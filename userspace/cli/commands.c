@@ -37,7 +37,7 @@ const struct command commands[] = {
 	{ "kill", "end a running sandbox", cmd_kill },
 	{ "rules", "check and list rules", cmd_rules },
 	{ "policy", "list, show and check policies for run", cmd_policy },
-	{ "redact", "check rules of secrets, try them on a text", cmd_redact },
+	{ "redact", "rules of secrets: check, try, import; originals of an escrow", cmd_redact },
 	{ "doctor", "what this host gives, and what is missing", cmd_doctor },
 	{ "selftest", "attack sandboxes of a policy, and say what held", cmd_selftest },
 	{ "fields", "list the fields of events and rules", cmd_fields },

@@ -116,6 +116,11 @@ int redaction_next_original(struct redaction *r, struct buf *out)
 	return r && r->escrow ? redact_escrow_next(r->escrow, out) : 0;
 }
 
+void redaction_original_lost(struct redaction *r, struct str payload)
+{
+	redact_escrow_lost(r->escrow, payload);
+}
+
 static void member(struct json *j, const char *key, uint64_t v)
 {
 	json_key(j, key);

@@ -21,6 +21,8 @@ struct redact *redaction_redact(struct redaction *r);
 const struct output_filter *redaction_output(struct redaction *r);
 /* Sealed originals that wait, as the payload of one frame, in place of what `out` holds. 1; 0: none wait; -errno. */
 int redaction_next_original(struct redaction *r, struct buf *out);
+/* That one could not be written. */
+void redaction_original_lost(struct redaction *r, struct str payload);
 /* An object: which rules, how many places, by rule. NULL: it was off. Once the recorder has ended. */
 void redaction_json(const struct redaction *r, struct json *j);
 

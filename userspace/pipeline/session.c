@@ -127,12 +127,16 @@ struct event *session_redact(struct session *s, struct event *ev)
  * must not hold up events. */
 static void put_originals(struct session *s, struct buf *scratch)
 {
+	struct str payload;
 	int r;
 
 	while (redaction_next_original(s->redaction, scratch) > 0) {
-		r = journal_put_aside(s->journal, (struct str){ scratch->p, scratch->n });
-		if (r < 0)
+		payload = (struct str){ scratch->p, scratch->n };
+		r = journal_put_aside(s->journal, payload);
+		if (r < 0) {
+			redaction_original_lost(s->redaction, payload);
 			s->stats.journal_error = -r;
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ struct redact_escrow {
 	uint8_t seen_key[crypto_generichash_KEYBYTES];
 	pthread_mutex_t lock; /* of what follows */
 	struct buf waiting;   /* u32 length, box; one behind another */
-	uint64_t bytes, kept, not_kept;
+	uint64_t bytes, sealed, kept, not_kept;
 	uint8_t seen[SEEN_SLOTS][SEEN_LEN]; /* what was kept; all zero = none */
 	uint8_t inner[INNER_MAX];
 };
@@ -115,7 +115,7 @@ static int keep(struct redact_escrow *e, const char *rule, const uint8_t *tag, s
 	if (there)
 		return 0;
 	box = n + crypto_box_SEALBYTES;
-	if (e->kept == ESCROW_ENTRIES_MAX || e->bytes + box > ESCROW_BYTES_MAX)
+	if (e->sealed == ESCROW_ENTRIES_MAX || e->bytes + box > ESCROW_BYTES_MAX)
 		return -ENOSPC;
 	if (buf_reserve(&e->waiting, 4 + box) < 0) {
 		e->waiting.failed = false;
@@ -129,6 +129,7 @@ static int keep(struct redact_escrow *e, const char *rule, const uint8_t *tag, s
 	memcpy(place, hash, SEEN_LEN);
 	e->bytes += box;
 	e->kept++;
+	e->sealed++;
 	return 0;
 }
 
@@ -175,6 +176,16 @@ int redact_escrow_next(struct redact_escrow *e, struct buf *out)
 		return -ENOMEM;
 	}
 	return entries > 0;
+}
+
+void redact_escrow_lost(struct redact_escrow *e, struct str payload)
+{
+	uint32_t n = get32((const uint8_t *)payload.p + 40);
+
+	pthread_mutex_lock(&e->lock);
+	e->kept -= n;
+	e->not_kept += n;
+	pthread_mutex_unlock(&e->lock);
 }
 
 void redact_escrow_counts(struct redact_escrow *e, struct redact_escrow_counts *ret)

@@ -34,6 +34,9 @@ void redact_escrow_take(struct redact_escrow *e, const char *rule, const uint8_t
  * -ENOMEM: it goes on waiting. */
 int redact_escrow_next(struct redact_escrow *e, struct buf *out);
 
+/* That payload could not be written: its originals are not kept after all. */
+void redact_escrow_lost(struct redact_escrow *e, struct str payload);
+
 struct redact_escrow_counts {
 	uint64_t kept, not_kept;
 	const uint8_t *public_key;

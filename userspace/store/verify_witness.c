@@ -57,7 +57,10 @@ void verify_witness_end(struct verify *v)
 			       (unsigned long long)w->seq, records);
 	} else if (!v->report->witnessed) {
 		verify_finding(v, VERIFY_ALTERED,
-			       "not witnessed: the witness knows nothing of session %s",
-			       v->report->session);
+			       "not witnessed: the witness knows nothing of session %s%s",
+			       v->report->session,
+			       v->report->is_signed ? ""
+						    : ", which is not signed: of such a record no "
+						      "checkpoint goes anywhere");
 	}
 }

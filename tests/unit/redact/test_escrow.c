@@ -103,6 +103,14 @@ static void test_limits(void **state)
 	c = counts(&k);
 	assert_int_equal(c.kept, ESCROW_ENTRIES_MAX);
 	assert_int_equal(c.not_kept, 10);
+	assert_int_equal(redact_escrow_next(k.e, &k.payload), 1);
+	n = (uint8_t)k.payload.p[40] + 256u * (uint8_t)k.payload.p[41];
+	redact_escrow_lost(k.e, (struct str){ k.payload.p, k.payload.n });
+	c = counts(&k);
+	assert_int_equal(c.kept, ESCROW_ENTRIES_MAX - n);
+	assert_int_equal(c.not_kept, 10 + n);
+	take(&k, "there is no more room for it");
+	assert_int_equal(counts(&k).not_kept, 11 + n);
 	while (redact_escrow_next(k.e, &k.payload) == 1) {
 		struct escrow_reader er;
 
