@@ -327,7 +327,7 @@ bpf-cost: all test-bins ## as root: write down what each program costs the verif
 
 KERNELS ?= 6.1 6.12
 .PHONY: check-vm
-check-vm: all test-bins ## run tests of each probe family under other kernels in VMs (KERNELS="6.1 6.12"; T=--all or T=WORD)
+check-vm: all test-bins ## run what depends on the kernel under other ones in VMs (KERNELS="6.1 6.12"; T=--families or T=WORD)
 	$(Q)$(GIVE_BACK); tests/vm/check --build $(BUILD) --kernels "$(KERNELS)" $(T)
 
 .PHONY: vm-shell

@@ -7,7 +7,7 @@
  *   accept:HOW   of HOW (fd, direct = into slot 3, any = into a free slot, multi, skip = no completion when
  *                it works, unix), with a listener and a client of its own. Prints its port, the client's
  *                and the result.
- *   send:PORT, sendmsg:PORT   a datagram of 4 bytes from a new socket
+ *   send:PORT, sendmsg:PORT   a datagram of 4 bytes from a new socket; PORT,FD: from that one
  * Prints the result of each on a line. sqpoll: the kernel's own thread takes the work; worker: a worker thread does
  * it. Exit code 77: this kernel has no io_uring for us. */
 #include <arpa/inet.h>
@@ -186,8 +186,11 @@ static int do_accept(const char *how, unsigned int sqe_flags)
 	return submit(&nop);
 }
 
-static int send_datagram(bool by_message, int port)
+/* arg: PORT, or PORT,DESCRIPTOR of a socket that is there. */
+static int send_datagram(bool by_message, const char *arg)
 {
+	const char *comma = strchr(arg, ',');
+	int port = atoi(arg);
 	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons((unsigned short)port) };
 	struct iovec iov = { "abcd", 4 };
 	struct msghdr m = {
@@ -196,7 +199,7 @@ static int send_datagram(bool by_message, int port)
 	struct io_uring_sqe e = { .opcode = by_message ? IORING_OP_SENDMSG : IORING_OP_SEND };
 
 	inet_aton("127.0.0.1", &sa.sin_addr);
-	e.fd = socket(AF_INET, SOCK_DGRAM, 0);
+	e.fd = comma ? atoi(comma + 1) : socket(AF_INET, SOCK_DGRAM, 0);
 	if (by_message) {
 		e.addr = (unsigned long)&m;
 		e.len = 1;
@@ -234,7 +237,7 @@ static int run(char *op, unsigned int sqe_flags)
 	} else if (strcmp(op, "accept") == 0) {
 		return do_accept(arg, sqe_flags);
 	} else if (strncmp(op, "send", 4) == 0) {
-		return send_datagram(strcmp(op, "sendmsg") == 0, atoi(arg));
+		return send_datagram(strcmp(op, "sendmsg") == 0, arg);
 	} else if (strcmp(op, "connect") != 0) {
 		second = strchr(arg, ':');
 		if (!second)

@@ -129,6 +129,19 @@ u.sendto(b"leak", ("127.0.0.1", int(sys.argv[2])))
         self.assertEqual(s.recv(10), b"leak")
         self.assertSent(d, port)
 
+    def test_by_io_uring(self):
+        if not self.full:
+            self.skipTest("the portable tier does not see what io_uring sends by sockets that were passed in")
+        for how in ("plain", "worker", "sqpoll"):
+            s, port = self.receiver()
+            u = self.made(*UDP)
+            d = self.dump(helper("try_uring"), how, "sendmsg:%d,%d" % (port, u.fileno()), pass_fds=[u.fileno()])
+            if b"io_uring_setup" in d.done.err:
+                self.skipTest("no io_uring: %s" % d.done.err)
+            self.assertEqual(s.recv(10), b"abcd")
+            r = d.one("net.send", dport=port)
+            self.assertEqual((r["flags"] & IOURING, r["count"]), (IOURING, 1), how)
+
     def test_metadata_services(self):
         need("ip")
         with NetNS() as ns:
