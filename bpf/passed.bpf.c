@@ -30,15 +30,16 @@ int BPF_PROG(on_sock_send, struct socket *sock, struct msghdr *msg)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_state(t);
-	struct sock *sk = BPF_CORE_READ(sock, sk);
 	struct sent_name name = {};
 	struct wire_net *r;
 	struct scratch *s;
+	struct sock *sk;
 	int denied;
 
 	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
-	if (!is_inet(BPF_CORE_READ(sk, __sk_common.skc_family)) || !is_passed_in(sk, st)) {
+	sk = (struct sock *)LOAD_PTR(sock, sk);
+	if (!is_passed_in(sk, st)) {
 		pressure(st);
 		return 0;
 	}
@@ -162,6 +163,17 @@ static __always_inline void passed_call(struct scratch *s, struct task_state *st
 	bpf_loop(MMSG_MAX, mmsg_step, &x, 0);
 }
 
+/* The socket behind a descriptor, if it was passed in, else 0. */
+static __always_inline __u64 passed_socket(struct file *f, const struct task_state *st)
+{
+	struct socket *so;
+
+	if ((READ(f, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	so = (struct socket *)LOAD_PTR(f, private_data);
+	return is_passed_in((struct sock *)LOAD_PTR(so, sk), st) ? (__u64)so : 0;
+}
+
 /* sendto, sendmsg, sendmmsg; and write and the like (sys_write hands over what is no regular file). Of the sandbox's
  * own sockets nothing is told here: that costs some 50 ns. */
 SEC("tp_btf/sys_exit")
@@ -171,11 +183,10 @@ int sys_send(__u64 *ctx)
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct task_state *st = task_own_state(t);
 	struct sysctx c = call_of(regs, t);
-	struct socket *so = NULL;
 	long ret = (long)ctx[1];
 	struct scratch *s;
-	struct sock *sk;
 	struct file *f;
+	__u64 so = 0;
 	bool second;
 
 	if (!st || st->role != ROLE_PAYLOAD)
@@ -186,13 +197,12 @@ int sys_send(__u64 *ctx)
 	else
 		f = fd_file(t, second ? regs->dx : regs->di);
 	if (f && is_told(ret))
-		so = file_socket(f);
-	sk = so ? BPF_CORE_READ(so, sk) : NULL;
-	if (sk && is_inet(BPF_CORE_READ(sk, __sk_common.skc_family)) && is_passed_in(sk, st)) {
+		so = passed_socket(f, st);
+	if (so) {
 		s = scratch_get();
 		if (s) {
 			call_take(s, regs, t, c, ret);
-			passed_call(s, st, (__u64)so);
+			passed_call(s, st, so);
 			scratch_put(s);
 		} else {
 			no_scratch(st, WIRE_NET_SEND);

@@ -13,12 +13,15 @@ static __always_inline bool is_inet(__u16 family)
 	return family == AF_INET || family == AF_INET6;
 }
 
-/* Made in none of the sandbox's cgroups. */
+/* Of an internet family, and made in none of the sandbox's cgroups. Asked for each send: numbers are loaded. */
 static __always_inline bool is_passed_in(struct sock *sk, const struct task_state *st)
 {
-	struct cgroup *cg = BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
+	struct cgroup *cg;
 
-	return BPF_CORE_READ(cg, kn, id) != st->cgid && !cgroup_is_under((__u64)cg, st->cgid);
+	if (!is_inet(READ(sk, __sk_common.skc_family)))
+		return false;
+	cg = (struct cgroup *)LOAD_PTR(sk, sk_cgrp_data.cgroup);
+	return READ(cg, kn, id) != st->cgid && !cgroup_is_under((__u64)cg, st->cgid);
 }
 
 struct sent_name {
