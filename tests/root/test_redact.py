@@ -347,7 +347,8 @@ class Redact(TestCase):
         for rules in (toml, made):
             s = self.session("echo", "acme_abcdefgh", options=["--redact", rules])
             self.assertNotIn("acme_abcdefgh", json.dumps(s.events))
-            self.assertIn("[redacted:acme:", json.dumps(s.events))
+            self.assertIn("[redacted:gitleaks.acme:", json.dumps(s.events))
+        self.assertIn(b"'gitleaks.acme'", self.warder("redact", "check", made, toml).err)
         none = self.path("none.toml", "[[rules]]\nid = 'a'\nregex = 'foo[0-9]+'\n")
         for command in (["run", "--redact", none, "--", "true"], ["redact", "check", none], ["redact", "test", none]):
             self.assertOneLine(self.warder(*command), "none.toml", "of its 1 rule none can be used: a: it has no keywords")

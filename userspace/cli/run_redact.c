@@ -57,10 +57,23 @@ static int host_key(uint8_t ret[REDACT_KEY_LEN], bool own_state, struct err *err
 	return 0;
 }
 
+/* Two files of gitleaks with one name: who gave both may have wanted both rules. */
+static void warn_of_replaced(const struct redactor *r, size_t before, const char *path)
+{
+	for (size_t i = before; i < redactor_rules(r); i++)
+		for (size_t k = 0; k < before; k++)
+			if (!strcmp(redactor_rule_name(r, i), redactor_rule_name(r, k)))
+				log_warn(
+					"redaction: the rule '%s' of '%s' takes the place of one in a "
+					"file before it",
+					redactor_rule_name(r, i), path);
+}
+
 static int add_gitleaks(struct redactor *r, const char *path, struct str toml, struct err *err)
 {
 	auto_buf struct buf yaml = { .max = REDACT_FILE_MAX };
 	struct gitleaks_result res;
+	size_t before = redactor_rules(r);
 	int e = gitleaks_import(path, toml, &yaml, NULL, NULL, &res, err);
 
 	if (e == 0 && res.left_out)
@@ -68,7 +81,11 @@ static int add_gitleaks(struct redactor *r, const char *path, struct str toml, s
 			"redaction: %zu of %zu rules of '%s' cannot be used: `warder redact import` "
 			"tells which, and why",
 			res.left_out, res.rules, path);
-	return e < 0 ? e : redactor_add_rules(r, path, (struct str){ yaml.p, yaml.n }, err);
+	if (e == 0)
+		e = redactor_add_rules(r, path, (struct str){ yaml.p, yaml.n }, err);
+	if (e == 0)
+		warn_of_replaced(r, before, path);
+	return e;
 }
 
 static int add_rules(struct redactor *r, const struct option_list *files, struct err *err)

@@ -13,6 +13,7 @@
 #include "userspace/redact/internal.h"
 
 #define LISTS_MAX	      64 /* lists of exceptions of one rule, or of all */
+#define ID_MAX		      (REDACT_NAME_MAX - (sizeof(GITLEAKS_PREFIX) - 1))
 #define ABOUT_MAX	      400
 #define GITLEAKS_KEYWORDS_MAX 256 /* what a rule of ours takes */
 
@@ -40,7 +41,7 @@ struct import {
 	bool globals; /* first time: only what is for all rules */
 
 	bool in_rule, has_regex, has_path;
-	char id[REDACT_NAME_MAX + 1];
+	char id[ID_MAX + 1];
 	struct buf about, regex, keywords; /* keywords: JSON strings, with commas */
 	size_t keywords_n;
 	struct buf one, nots;
@@ -248,7 +249,8 @@ static void make_nots(struct import *m)
 
 static int make_yaml(struct import *m, struct buf *out)
 {
-	buf_printf(out, "- rule: %s\n", m->id);
+	/* With a name of ours it would take the place of that rule, which may find more. */
+	buf_printf(out, "- rule: " GITLEAKS_PREFIX "%s\n", m->id);
 	if (m->about.n)
 		text_member(out, "about", (struct str){ m->about.p, m->about.n });
 	list_member(out, "keywords", &m->keywords);
@@ -288,7 +290,7 @@ static int try_rule(struct str yaml, struct err *ret_why)
 static const char *cannot_take(const struct import *m)
 {
 	if (!m->id[0])
-		return "a rule without an id, or with one that is not 1 to 48 of A-Z a-z 0-9 . + - _";
+		return "a rule without an id, or with one that is not 1 to 39 of A-Z a-z 0-9 . + - _";
 	if (m->has_path && !m->has_regex)
 		return "it is about names of files, not about what is in a text";
 	if (m->has_path)
@@ -363,7 +365,7 @@ static bool is_name(struct str s)
 				       "0123456789-_.+",
 				       s.p[i]))
 			return false;
-	return s.n && s.n <= REDACT_NAME_MAX;
+	return s.n && s.n <= ID_MAX;
 }
 
 static int add_keyword(struct import *m, struct str word)

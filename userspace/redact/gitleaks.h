@@ -8,6 +8,7 @@
 #include "userspace/base/str.h"
 
 #define GITLEAKS_FILE_MAX (1u << 20)
+#define GITLEAKS_PREFIX	  "gitleaks." /* before the names of its rules, which stand beside ours */
 
 struct gitleaks_result {
 	size_t rules, left_out; /* of the file; of them, those that are not in the result */

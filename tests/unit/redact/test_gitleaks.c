@@ -97,17 +97,17 @@ static void test_what_is_found(void **state)
 		const char *text, *shown;
 	} rows[] = {
 		{ "x acme_abcdef12 y", "x acme_abcdef12 y" }, /* nothing of what may follow */
-		{ "x 'acme_abcdef12' y", "x '[acme]' y" },
-		{ "x acme_abcdef12", "x [acme]" },
+		{ "x 'acme_abcdef12' y", "x '[gitleaks.acme]' y" },
+		{ "x acme_abcdef12", "x [gitleaks.acme]" },
 		{ "'acme_test1234'", "'acme_test1234'" }, /* exceptions of all */
 		{ "'acme_xexample1'", "'acme_xexample1'" },
-		{ "TWOWAYS=secretly9", "TWOWAYS=[two-ways]" },
-		{ "twoways:ABCDEFAB", "twoways:[two-ways]" },
+		{ "TWOWAYS=secretly9", "TWOWAYS=[gitleaks.two-ways]" },
+		{ "twoways:ABCDEFAB", "twoways:[gitleaks.two-ways]" },
 		{ "twoways=DUMMYsecret9", "twoways=DUMMYsecret9" },
-		{ "twoways=axbsecret9", "twoways=[two-ways]" }, /* a.b is no pattern */
-		{ "secondgroup-abcdefgh", "secondgroup-[second-group]" },
+		{ "twoways=axbsecret9", "twoways=[gitleaks.two-ways]" }, /* a.b is no pattern */
+		{ "secondgroup-abcdefgh", "secondgroup-[gitleaks.second-group]" },
 		{ "secondgroup-aaaaaaab", "secondgroup-aaaaaaab" },
-		{ "vertical\v123", "vertical\v[vertical]" },
+		{ "vertical\v123", "vertical\v[gitleaks.vertical]" },
 	};
 	struct imported i;
 	struct fixture f;
@@ -133,7 +133,7 @@ static void test_what_is_told(void **state)
 		"file! it is about names of files, not about what is in a text\n"
 		"in-files! it holds for some files only (path), and a record has none\n"
 		"broken! regex, byte 7: missing closing parenthesis\n"
-		"! a rule without an id, or with one that is not 1 to 48 of A-Z a-z 0-9 . + - _\n"
+		"! a rule without an id, or with one that is not 1 to 39 of A-Z a-z 0-9 . + - _\n"
 		"vertical: \\v is any vertical space here, and a vertical tab alone there\n";
 	struct imported i;
 
@@ -142,6 +142,24 @@ static void test_what_is_told(void **state)
 	assert_string_equal(i.notes.p, want);
 	assert_int_equal(i.res.rules, 10);
 	assert_int_equal(i.res.left_out, 6);
+	done(&i);
+}
+
+/* A rule of ours with the same name goes on finding what it found. */
+static void test_they_stand_beside_ours(void **state)
+{
+	struct imported i;
+	struct fixture f;
+
+	(void)state;
+	import(&i, "[[rules]]\nid='payment-card'\nregex='neverever'\nkeywords=['never']\n"
+		   "[[rules]]\nid='url-password'\nregex='neverevermore'\nkeywords=['never']\n");
+	assert_int_equal(i.res.left_out, 0);
+	fixture_start(&f, NULL, NULL, i.yaml.p);
+	assert_string_equal(shown(&f, "card 4111111111111111 neverever https://me:hunter2@h/x"),
+			    "card [payment-card] [gitleaks.payment-card] "
+			    "https://me:[url-password]@h/x");
+	fixture_end(&f);
 	done(&i);
 }
 
@@ -162,7 +180,7 @@ static void test_many_words(void **state)
 	import(&i, toml.p);
 	assert_int_equal(i.res.left_out, 0);
 	fixture_start(&f, NULL, NULL, i.yaml.p);
-	assert_string_equal(shown(&f, "many_secretly"), "[many]");
+	assert_string_equal(shown(&f, "many_secretly"), "[gitleaks.many]");
 	assert_string_equal(shown(&f, "many_word0x"), "many_word0x");
 	assert_string_equal(shown(&f, "many_word1999x"), "many_word1999x");
 	fixture_end(&f);
@@ -265,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_found),
 		cmocka_unit_test(test_what_is_told),
+		cmocka_unit_test(test_they_stand_beside_ours),
 		cmocka_unit_test(test_many_words),
 		cmocka_unit_test(test_no_rules),
 		cmocka_unit_test(test_no_rule_of_use),
