@@ -138,6 +138,27 @@ class Secret(TestCase):
             self.assertOneLine(done, words)
         self.assertEqual(stat.S_IMODE(os.stat(good).st_mode), 0o600)
 
+    def test_cut_lists_keep_no_part(self):
+        mark = "SECRETMARK" + "-q7Zk2Lm9Xv4Tn8"
+        script = ("import os,sys; s=open('/run/secrets/t').read().strip()\n"
+                  "for pad in 4055, 4060, 4066, 4080, 4088: os.spawnv(0, '/bin/sh', ['sh', '-c', ': ; /bin/true', "
+                  "'A'*(pad-17)+s])\n"
+                  "tail = '.'*90000\n"
+                  "for n in range(1, 25, 6): os.spawnv(0, '/bin/true', ['true', tail, s*40, '.'*(32768-n-1)])\n"
+                  "for n in range(1, 25, 6): os.spawnv(0, '/bin/true', ['true', tail, '.'*(98304-90000-7-n)+s, '.'*60000])\n"
+                  "e = {'LONG': '.'*32700+s*20, 'PATH': '/bin'}; os.spawnve(0, '/bin/true', ['true', 'env'], e)\n")
+        s = self.session(PYTHON_IN_SANDBOX, "-c", script,
+                         options=["--secret", "t=" + self.secret("t", mark + "\n"), "--watch-env", "LONG"])
+        self.assertCode(s, 0)
+        cut = [e for e in s.events if e.get("proc", {}).get("args_truncated")]
+        self.assertTrue({"exec", "exit", "fork"} <= {e["kind"] for e in cut})
+        self.assertTrue([e for e in cut if e["proc"].get("args_tail")])
+        self.assertTrue([e for e in s.kinds("exec") if e["proc"].get("env_truncated")])
+        for e in s.events:
+            text = json.dumps(e)
+            for i in range(len(mark) - 7):
+                self.assertNotIn(mark[i:i + 8], text, e["kind"])
+
 
 if __name__ == "__main__":
     unittest.main()

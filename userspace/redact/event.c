@@ -9,6 +9,9 @@
 #include "userspace/redact/internal.h"
 
 #define CLEAN_MAX 248 /* longer texts are looked through each time */
+#define COMM_CUT  15  /* bytes of a comm that may have been longer: TASK_COMM_LEN - 1 */
+#define LONG_CUT \
+	4000 /* bytes from which on a text may have been cut at some limit without a word of that */
 
 struct redact_clean {
 	struct {
@@ -109,6 +112,36 @@ struct job {
 	int error;
 };
 
+static bool says(const struct event *ev, enum field_id f)
+{
+	return event_has(ev, f);
+}
+
+/* Where a text of `n` bytes, or the last of a list's, was cut before it came here. */
+static unsigned edges_of(const struct event *ev, size_t f, size_t n)
+{
+	if (says(ev, F_TRUNCATED) || n >= LONG_CUT)
+		return f == F_PROC_ARGS_TAIL ? EDGE_BEGIN | EDGE_TOKEN : EDGE_BEGIN | EDGE_END;
+	switch (f) {
+	case F_PROC_COMM:
+	case F_PROC_PCOMM:
+	case F_SIGNAL_COMM:
+	case F_PROC_ANCESTORS:
+		return n >= COMM_CUT ? EDGE_END : 0;
+	case F_PROC_ARGS:
+		return says(ev, F_PROC_ARGS_TRUNCATED) ? EDGE_END : 0;
+	case F_PROC_ARGS_TAIL:
+		return EDGE_BEGIN | EDGE_TOKEN;
+	case F_PROC_ENV:
+		return says(ev, F_PROC_ENV_TRUNCATED) ? EDGE_END : 0;
+	case F_FILE_PATH:
+	case F_FILE_NAME:
+		return says(ev, F_FILE_PATH_TRUNCATED) ? EDGE_BEGIN | EDGE_END : 0;
+	default:
+		return 0;
+	}
+}
+
 static struct event *copy_of(struct job *j)
 {
 	if (j->to || j->error)
@@ -123,7 +156,7 @@ static struct event *copy_of(struct job *j)
 }
 
 /* p == NULL: nothing was found. */
-static struct str one_text(struct job *j, struct str s)
+static struct str one_text(struct job *j, struct str s, unsigned edges)
 {
 	struct buf *out = &j->x->joined;
 	struct str made;
@@ -132,7 +165,9 @@ static struct str one_text(struct job *j, struct str s)
 	if (s.n < LITERAL_MIN)
 		return (struct str){ 0 };
 	buf_reset(out);
+	j->x->edges = edges;
 	n = redact_text(j->x, s, out);
+	j->x->edges = 0;
 	j->quiet = j->x->any ? (struct str){ 0 } : s;
 	if (n == 0)
 		return (struct str){ 0 };
@@ -193,10 +228,14 @@ static void text_field(struct job *j, size_t f)
 {
 	struct redact_clean *c = j->x->clean;
 	struct str s = j->from->v[f].s, made;
+	unsigned edges;
 
-	if (s.n < LITERAL_MIN || was_clean(c, f, s) || is_part_of_quiet(j, s))
+	if (s.n < LITERAL_MIN || is_part_of_quiet(j, s))
 		return;
-	made = one_text(j, s);
+	edges = edges_of(j->from, f, s.n);
+	if (!edges && was_clean(c, f, s))
+		return;
+	made = one_text(j, s, edges);
 	if (made.p && copy_of(j))
 		j->to->v[f].s = made;
 	else if (!j->error)
@@ -208,7 +247,7 @@ static void members_field(struct job *j, size_t f)
 {
 	struct str s = j->from->v[f].s;
 
-	if (s.n < LITERAL_MIN || !one_text(j, s).p || !copy_of(j))
+	if (s.n < LITERAL_MIN || !one_text(j, s, 0).p || !copy_of(j))
 		return;
 	j->to->v[f].s = STR("{\"redacted\":true}");
 }
@@ -218,14 +257,20 @@ static void list_field(struct job *j, size_t f)
 	const struct words_in in = { j->from->v[f].list.v, j->from->v[f].list.n };
 	struct redact_clean *c = j->x->clean;
 	struct words_in made;
-	size_t at = 0, i = 0;
+	size_t at = 0, i = 0, bytes = 0;
+	unsigned edges;
 	int n;
 
+	for (size_t k = 0; k < in.n; k++)
+		bytes += in.v[k].n + 1;
+	edges = edges_of(j->from, f, bytes);
 	while (i < in.n && next_was_clean(c, f, &at, in.v[i]))
 		i++;
-	if (i == in.n && at == c->text[f].n)
+	if (!edges && i == in.n && at == c->text[f].n)
 		return;
+	j->x->edges = edges;
 	n = redact_words(j->x, f == F_PROC_ENV ? WORDS_ENV : WORDS_ARGS, in, j->from->arena, &made);
+	j->x->edges = 0;
 	c->text[f].n = n ? CLEAN_MAX + 1 : 0;
 	for (i = 0; n == 0 && i < in.n && c->text[f].n <= CLEAN_MAX; i++)
 		next_is_clean(c, f, in.v[i]);
@@ -253,7 +298,9 @@ static void ancestors_field(struct job *j, size_t f)
 	c->text[f].n = 0;
 	for (size_t i = 0; i < n && !j->error; i++) {
 		const struct event_ancestor *a = &j->from->v[f].ancestors.v[i];
-		struct str comm = one_text(j, a->comm), exe = one_text(j, a->exe);
+		struct str comm = one_text(j, a->comm, edges_of(j->from, f, a->comm.n));
+		struct str exe =
+			one_text(j, a->exe, a->exe.n < LONG_CUT ? 0 : EDGE_BEGIN | EDGE_END);
 
 		next_is_clean(c, f, a->comm);
 		next_is_clean(c, f, a->exe);
@@ -281,7 +328,8 @@ static void answers_field(struct job *j, size_t f)
 
 	for (size_t i = 0; i < n && !j->error; i++) {
 		const struct event_dns_answer *a = &j->from->v[f].answers.v[i];
-		struct str name = one_text(j, a->name), data = one_text(j, a->data);
+		struct str name = one_text(j, a->name, edges_of(j->from, f, a->name.n));
+		struct str data = one_text(j, a->data, edges_of(j->from, f, a->data.n));
 
 		if ((!name.p && !data.p) || !copy_of(j))
 			continue;

@@ -232,17 +232,20 @@ static void merge(struct redact *x)
 
 void find_secrets(struct redact *x, struct str s, enum words words)
 {
-	if (!prefilter_run(x, s))
+	if (!prefilter_run(x, s) && !x->edges)
 		return;
 	if (s.n > UINT32_MAX / 2)
 		x->whole = true;
-	for (size_t w = 0; w < RULE_WORDS && !x->whole; w++)
+	for (size_t w = 0; x->any && w < RULE_WORDS && !x->whole; w++)
 		for (uint64_t bits = x->hit[w]; bits && !x->whole; bits &= bits - 1) {
 			size_t i = w * 64 + (size_t)__builtin_ctzll(bits);
 
 			if (!x->r->rules[i].off)
 				run_rule(x, i, s, words);
 		}
+	/* Words end with NUL, and what was cut before it. */
+	if (x->edges && !x->whole)
+		find_at_edges(x, part(s, 0, words != WORDS_NONE && s.n ? s.n - 1 : s.n));
 	if (!x->whole)
 		merge(x);
 }
@@ -276,6 +279,10 @@ void add_mark(struct redact *x, struct str s, const struct span *p, struct buf *
 
 		x->counts.values++;
 		mark(x, v->name, v->text, original, out);
+		return;
+	}
+	if (p->rule == RULE_OF_CUT) {
+		mark(x, REDACT_CUT_RULE, part(s, p->secret_from, p->secret_to), original, out);
 		return;
 	}
 	x->by_rule[p->rule]++;
@@ -320,7 +327,9 @@ void redact_in_place(struct redact *x, char *text, size_t size)
 	int n;
 
 	buf_reset(&x->made);
+	x->edges = in.n + 1 >= size ? EDGE_END : 0; /* it was longer */
 	n = redact_text(x, in, &x->made);
+	x->edges = 0;
 	if (n < 0)
 		snprintf(text, size, REDACT_MARK REDACT_LIMIT_RULE "]");
 	else if (n > 0)
@@ -393,7 +402,7 @@ int redact_words(struct redact *x, enum words words, struct words_in in, struct 
 	struct str joined, *made;
 	size_t at = 0, n = in.n;
 
-	if (!has_hit(x, v, n))
+	if (!x->edges && !has_hit(x, v, n))
 		return 0;
 	buf_reset(&x->joined);
 	for (size_t i = 0; i < n; i++) {

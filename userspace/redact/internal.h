@@ -19,6 +19,15 @@
 #define GRAM_WORDS	  ((1u << GRAM_BITS) / 64)
 #define BUCKETS		  4096u
 #define RULE_WORDS	  (REDACT_RULES_MAX / 64)
+#define RULE_OF_CUT	  UINT16_MAX /* no rule: what looks random behind a cut */
+#define EDGE_MIN	  4	     /* bytes of a known value at a cut; fewer tell nothing */
+
+/* Where a text was cut, before it is looked through. */
+enum {
+	EDGE_BEGIN = 1,
+	EDGE_END = 2,
+	EDGE_TOKEN = 4, /* with EDGE_BEGIN: what looks random there is no path */
+};
 
 enum check {
 	CHECK_NONE,
@@ -31,7 +40,7 @@ struct redact_rule {
 	pcre2_code * not [NOT_MAX]; /* looked for in the secret */
 	uint32_t not_n;
 	uint32_t group;
-	bool any_group; /* the first that took part in the match */
+	bool any_group;	 /* the first that took part in the match */
 	double entropy;	 /* bits a byte that the secret has at least; 0 = any */
 	bool whole_word; /* in a list the secret ends with its word */
 	bool digits;	 /* no keyword: long runs of digits */
@@ -103,6 +112,7 @@ struct redact {
 	bool whole; /* a limit was hit */
 	uint64_t hit[RULE_WORDS];
 	bool any;
+	unsigned edges; /* of the texts that are looked through next */
 	struct buf joined, made;
 	uint64_t *by_rule;
 	struct redact_counts counts;
@@ -119,6 +129,12 @@ bool prefilter_run(struct redact *x, struct str s);
 bool prefilter_any(const struct redactor *r, struct str s);
 /* Bytes at the end of `s` that may be the beginning of a known value; `lines`: of one with several lines. */
 size_t prefilter_begun(const struct redactor *r, struct str s, bool lines);
+/* Bytes at the end of `s` with which a known value begins, or at its beginning with which one ends: of the longest. */
+size_t prefilter_edge(const struct redactor *r, struct str s, bool end, uint16_t *ret_value);
+
+/* ---- edge.c ---- */
+/* Adds to x->span what stands at x->edges. */
+void find_at_edges(struct redact *x, struct str s);
 
 /* ---- value.c ---- */
 int value_forms(struct redactor *r, struct str v, uint16_t value);

@@ -243,23 +243,47 @@ bool prefilter_any(const struct redactor *r, struct str s)
 	return run(NULL, &r->pre, s) || (r->pre.digits && s.n >= 13 && has_digits(s));
 }
 
+/* How many bytes `l` has in common with the end (the beginning) of `s`, if more than `most`. */
+static size_t common(const struct literal *l, struct str s, bool end, size_t most)
+{
+	struct literal part = *l;
+
+	for (size_t n = MIN((size_t)l->n - 1, s.n); n > most; n--) {
+		part.n = (uint16_t)n;
+		part.p = end ? l->p : l->p + l->n - n;
+		if (is_same(&part, end ? s.p + s.n - n : s.p))
+			return n;
+	}
+	return most;
+}
+
 size_t prefilter_begun(const struct redactor *r, struct str s, bool lines)
 {
 	size_t most = 0;
 
 	for (size_t i = 0; i < r->pre.n; i++) {
 		const struct literal *l = &r->pre.v[i];
-		struct literal part = *l;
 
-		if (!l->value || (lines && !l->has_lines))
+		if (l->value && (!lines || l->has_lines))
+			most = common(l, s, true, most);
+	}
+	return most;
+}
+
+size_t prefilter_edge(const struct redactor *r, struct str s, bool end, uint16_t *ret_value)
+{
+	size_t most = 0, n;
+
+	*ret_value = 0;
+	for (size_t i = 0; i < r->pre.n; i++) {
+		const struct literal *l = &r->pre.v[i];
+
+		if (!l->value)
 			continue;
-		for (size_t n = MIN((size_t)l->n - 1, s.n); n > most; n--) {
-			part.n = (uint16_t)n;
-			if (is_same(&part, s.p + s.n - n)) {
-				most = n;
-				break;
-			}
-		}
+		n = common(l, s, end, most);
+		if (n > most)
+			*ret_value = l->value;
+		most = n;
 	}
 	return most;
 }

@@ -29,6 +29,9 @@
 #define REDACT_LIMIT_RULE \
 	"limit" /* in a mark: a whole field, since a match would have cost too much */
 
+#define REDACT_CUT_RULE \
+	"cut" /* in a mark: what looks random behind a place where the text was cut */
+
 struct redactor;
 struct redact;
 struct redact_escrow;

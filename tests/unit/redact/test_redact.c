@@ -272,6 +272,158 @@ static void test_in_place(void **state)
 	fixture_end(&f);
 }
 
+/* ---- where texts were cut before ---- */
+
+static const char LONG_VALUE[] = "SECRETMARK-q7Zk2Lm9Xv4Tn8";
+
+static bool has_part(const char *json, const char *value, size_t n)
+{
+	for (size_t i = 0; i + n <= strlen(value); i++)
+		if (memmem(json, strlen(json), value + i, n))
+			return true;
+	return false;
+}
+
+struct cut_case {
+	enum field_id field, flag; /* F_COUNT: none is needed */
+	bool list, begin;
+	size_t pad;
+};
+
+static void cut_event(struct event *ev, struct arena *arena, const struct cut_case *c,
+		      const char *secret, size_t n)
+{
+	char *text = arena_zalloc(arena, c->pad + n + 1);
+	struct str *words = arena_alloc(arena, 2 * sizeof(*words));
+
+	assert_non_null(text);
+	assert_non_null(words);
+	if (c->begin) {
+		memcpy(text, secret + strlen(secret) - n, n);
+		memset(text + n, '.', c->pad);
+	} else {
+		memset(text, '.', c->pad);
+		memcpy(text + c->pad, secret, n);
+	}
+	words[0] = c->begin ? (struct str){ text, c->pad + n } : STR("sh");
+	words[1] = c->begin ? STR("sh") : (struct str){ text, c->pad + n };
+	event_init(ev, WIRE_EXIT, arena);
+	if (c->list)
+		event_set_list(ev, c->field, words, 2);
+	else
+		event_set_str(ev, c->field, (struct str){ text, c->pad + n });
+	if (c->flag != F_COUNT)
+		event_set_bool(ev, c->flag, true);
+}
+
+/* Whatever of a known value stands at a cut, no eight bytes of it are left. */
+static void test_cut_values(void **state)
+{
+	static const struct cut_case cases[] = {
+		{ F_PROC_ARGS, F_PROC_ARGS_TRUNCATED, true, false, 100 },
+		{ F_PROC_ARGS, F_TRUNCATED, true, true, 100 },
+		{ F_PROC_ARGS_TAIL, F_COUNT, true, true, 100 },
+		{ F_PROC_ENV, F_PROC_ENV_TRUNCATED, true, false, 100 },
+		{ F_PROC_PARGS, F_COUNT, true, false, 4085 },
+		{ F_FILE_PATH, F_FILE_PATH_TRUNCATED, false, false, 40 },
+		{ F_FILE_PATH, F_FILE_PATH_TRUNCATED, false, true, 40 },
+		{ F_FILE_PATH, F_COUNT, false, false, 4090 },
+		{ F_FILE_PATH, F_COUNT, false, true, 4090 },
+		{ F_DNS_NAME, F_TRUNCATED, false, false, 20 },
+		{ F_DNS_NAME, F_TRUNCATED, false, true, 20 },
+		{ F_RULE_OUTPUT, F_COUNT, false, false, 65500 },
+	};
+	struct arena arena;
+	struct fixture f;
+
+	(void)state;
+	arena_init(&arena, 8 << 20);
+	fixture_start(&f, "v", LONG_VALUE, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (size_t n = 8; n < strlen(LONG_VALUE); n++) {
+			auto_buf struct buf json = { 0 };
+			struct event ev, *made;
+
+			cut_event(&ev, &arena, &cases[i], LONG_VALUE, n);
+			if (redact_event(f.x, &ev, &made) != 1)
+				fail_msg("case %zu with %zu bytes: nothing found", i, n);
+			assert_int_equal(event_to_json(made, &json), 0);
+			buf_addc(&json, 0);
+			if (has_part(json.p, LONG_VALUE, 8))
+				fail_msg("case %zu with %zu bytes: %.200s", i, n, json.p);
+			arena_reset(&arena);
+		}
+	fixture_end(&f);
+	arena_done(&arena);
+}
+
+/* A comm is cut at 15 bytes, of ancestors as well; what is whole stays. */
+static void test_cut_comm(void **state)
+{
+	struct event_ancestor up[] = { { 7, 1, STR("run-SECRETMARK-"), { 0 } } };
+	struct event ev, *made;
+	struct arena arena;
+	struct fixture f;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	fixture_start(&f, "v", LONG_VALUE, NULL);
+	event_init(&ev, WIRE_EXIT, &arena);
+	event_set_strz(&ev, F_PROC_COMM, "run-SECRETMARK");
+	assert_int_equal(redact_event(f.x, &ev, &made), 0);
+	event_set_strz(&ev, F_PROC_COMM, "run-SECRETMARK-");
+	ev.v[F_PROC_ANCESTORS].ancestors.v = up;
+	ev.v[F_PROC_ANCESTORS].ancestors.n = 1;
+	event_mark(&ev, F_PROC_ANCESTORS);
+	assert_int_equal(redact_event(f.x, &ev, &made), 1);
+	assert_true(str_starts(event_str(made, F_PROC_COMM), STR("run-[redacted:v:")));
+	assert_true(
+		str_starts(made->v[F_PROC_ANCESTORS].ancestors.v[0].comm, STR("run-[redacted:v:")));
+	fixture_end(&f);
+	arena_done(&arena);
+}
+
+/* A token that goes over the cut; with nothing cut it is none. */
+static void test_cut_shapes(void **state)
+{
+	static const struct cut_case end = { F_PROC_ARGS, F_PROC_ARGS_TRUNCATED, true, false, 0 };
+	static const struct cut_case whole = { F_PROC_ARGS, F_COUNT, true, false, 0 };
+	static const struct cut_case begin = { F_PROC_ARGS_TAIL, F_COUNT, true, true, 0 };
+	static const char token[] = "gh"
+				    "p_aB3dE5gH7jK9mN1pQ4sT6vW8yZ0cF2hJ4lM6";
+	struct event ev, *made;
+	struct arena arena;
+	struct fixture f;
+
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	fixture_start(&f, NULL, NULL, NULL);
+	cut_event(&ev, &arena, &end, token, 14);
+	assert_int_equal(redact_event(f.x, &ev, &made), 1);
+	assert_true(str_starts(made->v[F_PROC_ARGS].list.v[1], STR("[redacted:github-")));
+	cut_event(&ev, &arena, &whole, token, 14);
+	assert_int_equal(redact_event(f.x, &ev, &made), 0);
+	cut_event(&ev, &arena, &begin, token, 20);
+	assert_int_equal(redact_event(f.x, &ev, &made), 1);
+	assert_true(str_starts(made->v[F_PROC_ARGS_TAIL].list.v[0], STR("[redacted:cut:")));
+	cut_event(&ev, &arena, &begin, "AAAAAAAAAAAAAAAAAAAAAAAA", 20);
+	assert_int_equal(redact_event(f.x, &ev, &made), 0);
+	fixture_end(&f);
+	arena_done(&arena);
+}
+
+static void test_cut_message(void **state)
+{
+	char text[32] = "cannot open /run/SECRETMARK-q7Z"; /* it was longer */
+	struct fixture f;
+
+	(void)state;
+	fixture_start(&f, "v", LONG_VALUE, NULL);
+	redact_in_place(f.x, text, sizeof(text));
+	assert_null(strstr(text, "SECRET"));
+	fixture_end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +433,8 @@ int main(void)
 		cmocka_unit_test(test_limit_fails_closed), cmocka_unit_test(test_too_many_places),
 		cmocka_unit_test(test_every_place),	   cmocka_unit_test(test_event),
 		cmocka_unit_test(test_secret_names),	   cmocka_unit_test(test_in_place),
+		cmocka_unit_test(test_cut_values),	   cmocka_unit_test(test_cut_comm),
+		cmocka_unit_test(test_cut_shapes),	   cmocka_unit_test(test_cut_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
