@@ -3,7 +3,7 @@
  *   yaml.c    bytes -> nodes with positions
  *   load*.c   nodes -> lists, macros, rules (append, override, exceptions)
  *   text.c    condition text with a way back to file:line:col; textual list substitution
- *   parse.c   text -> expr
+ *   parse.c   text -> expr (parse_words.c: its words)
  *   bind.c    expr -> pred: fields found, types checked, macros resolved, constants parsed
  *   compile.c pred -> one jump program a rule and event kind
  *   eval.c    runs them
@@ -119,7 +119,7 @@ int text_append(struct ruleset *rs, struct text *a, const struct text *b);
 /* Replace bare words that are list names by the items, as text. */
 int text_subst_lists(struct ruleset *rs, const struct text *in, struct text *ret);
 
-/* ---- expressions (parse.c) ---- */
+/* ---- expressions (parse.c, parse_words.c) ---- */
 
 enum expr_type { E_AND, E_OR, E_NOT, E_CHECK, E_MACRO };
 enum rule_op {
