@@ -252,6 +252,10 @@ for p in pids:
         self.assertCode(self.warder("kill", "box"), 0)
         wait_for("its end", lambda: not self.ps())
         self.wait_sealed(session)
+        acts = [e["action"] for e in self.events(session) if e["kind"] == "action"]
+        self.assertEqual([a["type"] for a in acts], ["freeze", "thaw", "kill"])
+        self.assertRegex(acts[0]["who"], r"^uid 0, pid [0-9]+, by the agent \(uid 0, ")  # the client, then its agent
+        self.assertNotIn("by the agent", acts[2]["who"])  # root spoke to the session itself
 
     def test_life_and_idle_time(self):
         self.start()

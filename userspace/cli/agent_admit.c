@@ -77,10 +77,10 @@ static int count(struct agent_quota *ret, const struct registry_entry *e, struct
 	if (n == REGISTRY_MAX)
 		return err_set(err, EDQUOT, "%d sandboxes run on this host: no more", n);
 	for (int i = 0; i < n; i++) {
-		if (e->name[0] && !strcmp(v[i].name, e->name))
-			return err_set(err, EEXIST, "a sandbox '%s' runs already", e->name);
 		if (strcmp(v[i].tenant, e->tenant))
 			continue;
+		if (e->name[0] && !strcmp(v[i].name, e->name))
+			return err_set(err, EEXIST, "a sandbox '%s' runs already", e->name);
 		ret->sandboxes++;
 		ret->memory += v[i].memory;
 		ret->cpu_milli += v[i].cpu_milli;

@@ -130,7 +130,7 @@ static int order(struct work *w, const char *word, struct err *err)
 	int r = find(w, &e, err);
 
 	if (r == 0)
-		r = order_give(word, e.session, text, err);
+		r = order_give(word, e.session, w->peer.who, text, err);
 	return r < 0 ? r : answer(w, "line", text);
 }
 
@@ -143,7 +143,7 @@ static int remove_one(struct work *w, struct err *err)
 	int r = find(w, &e, err);
 
 	if (r == 0)
-		r = order_give("kill", e.session, text, err);
+		r = order_give("kill", e.session, w->peer.who, text, err);
 	if (r < 0 && r != -ESRCH)
 		return r;
 	*err = (struct err){ 0 };

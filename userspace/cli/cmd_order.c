@@ -29,7 +29,8 @@ static const struct option_def OPTIONS[] = {
 
 struct verb {
 	const char *name, *usage, *purpose;
-	bool question; /* takes the id of one, else a session */
+	const char *behalf; /* whom an agent asks for; NULL */
+	bool question;	    /* takes the id of one, else a session */
 };
 
 /* A session by the whole id, its first or last characters (four at least), or a question's id. */
@@ -88,8 +89,13 @@ static int ask_text(const struct verb *verb, const char *word, char *ret, struct
 	r = find(&fd, session, sizeof(session), word, verb, err);
 	if (r < 0)
 		return r;
-	if ((size_t)snprintf(request, sizeof(request), verb->question ? "%s %s" : "%s", verb->name,
-			     word) >= sizeof(request))
+	if ((size_t)snprintf(request, sizeof(request), "%s%s%s", verb->name,
+			     verb->question ? " "
+			     : verb->behalf ? " for "
+					    : "",
+			     verb->question ? word
+			     : verb->behalf ? verb->behalf
+					    : "") >= sizeof(request))
 		return err_set(err, EINVAL, "'%s': too long", word);
 	r = control_ask(fd, request, &answer);
 	if (r == -EPIPE || r == -ECONNRESET || r == -ECONNREFUSED || r == -ENOENT)
@@ -119,9 +125,10 @@ static int ask(const struct verb *verb, const char *word, bool quiet, struct err
 	return r;
 }
 
-int order_give(const char *order, const char *session, char *ret_text, struct err *err)
+int order_give(const char *order, const char *session, const char *who, char *ret_text,
+	       struct err *err)
 {
-	const struct verb v = { order, "", "", false };
+	const struct verb v = { order, "", "", who, false };
 
 	return ask_text(&v, session, ret_text, err);
 }
@@ -149,7 +156,7 @@ static int run_order(const struct verb *verb, int argc, char **argv)
 
 int order_reload(const char *session)
 {
-	static const struct verb v = { "reload", "", "", false };
+	static const struct verb v = { "reload", "", "", NULL, false };
 	struct err err = { 0 };
 
 	return ask(&v, session, false, &err) < 0 ? cli_fail(&err) : cli_finish_output(0);
@@ -157,17 +164,18 @@ int order_reload(const char *session)
 
 int order_workspace(const char *session, struct err *err)
 {
-	static const struct verb v = { "workspace", "", "", false };
+	static const struct verb v = { "workspace", "", "", NULL, false };
 
 	return ask(&v, session, true, err);
 }
 
-#define ORDER(word, argument, question, purpose)                                               \
-	int cmd_##word(int argc, char **argv)                                                  \
-	{                                                                                      \
-		static const struct verb v = { #word, #word " " argument, purpose, question }; \
-                                                                                               \
-		return run_order(&v, argc, argv);                                              \
+#define ORDER(word, argument, question, purpose)                                         \
+	int cmd_##word(int argc, char **argv)                                            \
+	{                                                                                \
+		static const struct verb v = { #word, #word " " argument, purpose, NULL, \
+					       question };                               \
+                                                                                         \
+		return run_order(&v, argc, argv);                                        \
 	}
 
 ORDER(approve, "QUESTION", true,

@@ -44,8 +44,10 @@ int cmd_workspace(int argc, char **argv);
 /* Can `warder run` work with this policy (a name or file)? As strict as at a run; starts nothing. */
 struct err;
 int run_check_policy(const char *policy, struct err *err);
-/* kill, freeze, thaw, of whatever session `word` names; *ret_text (256): how it went. */
-int order_give(const char *order, const char *session, char *ret_text, struct err *err);
+/* kill, freeze, thaw, of whatever session `word` names; *ret_text (256): how it went.
+ * `who` asks, as the record shall have it; NULL = we do. */
+int order_give(const char *order, const char *session, const char *who, char *ret_text,
+	       struct err *err);
 /* `warder rules reload SESSION`: its exit code. */
 int order_reload(const char *session);
 /* Have a running session compare its workspace. 0: it will; -ENOENT, -ESRCH: it does not run. */

@@ -20,6 +20,7 @@ void engine_carry_out(void *arg, const char *word, const char *argument, const c
 	};
 	const struct session_options *so;
 	struct engine *e = arg;
+	char other[192];
 	uint32_t id = 0;
 
 	so = &e->opt->session;
@@ -29,6 +30,12 @@ void engine_carry_out(void *arg, const char *word, const char *argument, const c
 		if (i <= ORDER_DENY && !hold_name_parse(argument, so->session, &id)) {
 			ret->result = -ENOENT;
 			return;
+		}
+		/* Root, an agent, may say for whom it asks; nobody else is heard here as anybody else. */
+		if (i > ORDER_DENY && !strncmp(argument, "for ", 4) && !strncmp(who, "uid 0,", 6)) {
+			snprintf(other, sizeof(other), "%.90s, by the agent (%.80s)", argument + 4,
+				 who);
+			who = other;
 		}
 		ret->result = pipeline_order(e->pipeline, so->sandbox_id, (enum pipeline_order)i,
 					     id, who, ret->text, sizeof(ret->text));

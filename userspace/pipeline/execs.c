@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
@@ -12,6 +14,7 @@
 #include "userspace/pipeline/agent_frame.h"
 
 #define HUB_TURNS     64 /* messages in one turn */
+#define HUB_SEND_S    2	 /* for a hub that takes nothing: then it counts as dead */
 #define EXEC_ENV_MAX  (AGENT_WORDS_MAX + SANDBOX_ENV_MAX + 32)
 #define STOP_WAIT_MS  200
 #define EXIT_OURS     125
@@ -27,6 +30,10 @@ static void close_fd(int *fd)
 
 void execs_init(struct execs *x, int hub, uint64_t cap)
 {
+	const struct timeval wait = { .tv_sec = HUB_SEND_S };
+
+	if (hub >= 0)
+		setsockopt(hub, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 	*x = (struct execs){ .hub = hub, .record = -1, .cap = cap ? cap : RELAY_ALL };
 }
 
@@ -59,7 +66,8 @@ static void tell(struct execs *x, uint32_t type, uint32_t id, int code, int sig,
 	m.n = words ? (uint32_t)MIN(strlen(words), sizeof(m.words) - 1) : 0;
 	if (m.n)
 		memcpy(m.words, words, m.n);
-	hub_send(x->hub, &m, fd);
+	if (x->hub >= 0 && hub_send(x->hub, &m, fd) < 0)
+		close_fd(&x->hub);
 }
 
 static void fail(struct execs *x, uint32_t id, int code, const char *why)

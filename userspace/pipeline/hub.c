@@ -24,7 +24,7 @@
 
 int hub_send(int fd, const struct hub_msg *m, int pass_fd)
 {
-	return agent_send(fd, m, HUB_MSG_HEAD + m->n, pass_fd, MSG_DONTWAIT);
+	return agent_send(fd, m, HUB_MSG_HEAD + m->n, pass_fd, 0);
 }
 
 int hub_recv(int fd, struct hub_msg *m, int *ret_fd)
