@@ -159,6 +159,20 @@ class Secret(TestCase):
             for i in range(len(mark) - 7):
                 self.assertNotIn(mark[i:i + 8], text, e["kind"])
 
+    def test_output_at_limits_keeps_no_part(self):
+        mark = "SECRETMARK" + "-q7Zk2Lm9Xv4Tn8"
+        script = ("import os,sys; s=open('/run/secrets/t','rb').read().strip()\n"
+                  "d=(s+sys.argv[1].encode())*1000\n"
+                  "while d: d=d[os.write(1,d):]\n")
+        secret = self.secret("t", mark + "\n")
+        for between, options in (("", []), ("xyz", []), (" ", ["--output-limit", "4K"]), ("", ["--max-output", "1010"])):
+            with self.subTest(between=between, options=options):
+                s = self.session(PYTHON_IN_SANDBOX, "-c", script, between, options=["--secret", "t=" + secret, *options])
+                text = self.tty_text(s)
+                self.assertIn(b"[redacted:", text)
+                for i in range(len(mark) - 7):
+                    self.assertNotIn(mark[i:i + 8].encode(), text)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -21,6 +21,7 @@ struct redact_stream {
 	struct view view, edited; /* without colours; and without what was rubbed out */
 	struct span first[SPANS_MAX];
 	size_t look_at; /* a secret grows: not before so much is held, or it may have ended */
+	bool was_cut;	/* what is held may begin inside of a secret */
 };
 
 int redact_stream_new(struct redact_stream **ret, const struct redactor *r)
@@ -295,7 +296,7 @@ static int put(struct redact_stream *s, size_t cut, const struct texts *text, st
 	size_t at = 0;
 
 	if (x->whole) {
-		add_whole_mark(x, text->v[AS_IT_CAME], out);
+		add_whole_mark(x, in, out);
 		at = cut;
 	}
 	for (size_t i = 0; i < x->n && !x->whole && x->span[i].to <= cut; i++) {
@@ -324,8 +325,28 @@ static size_t move_cut(const struct redact *x, size_t cut, size_t n)
 	return cut;
 }
 
+static bool is_of_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-_.+/=%", c));
+}
+
+/* All of [0, n) goes, whatever is in it, but what may be a part of a secret whose rest has not come: else its rest would
+ * stand behind the mark. */
+static size_t whole_cut(const struct redactor *r, struct str s)
+{
+	size_t keep = prefilter_begun(r, s, false), word = 0;
+
+	while (word < s.n && word <= REDACT_HELD_MAX && is_of_word(s.p[s.n - word - 1]))
+		word++;
+	if (word <= REDACT_HELD_MAX)
+		keep = MAX(keep, word);
+	return keep < s.n ? s.n - keep : s.n;
+}
+
 static int drop_all(struct redact_stream *s)
 {
+	s->was_cut = true;
 	buf_reset(&s->held);
 	return -ENOMEM;
 }
@@ -335,10 +356,16 @@ static int tell(struct redact_stream *s, size_t cut, size_t look, struct buf *ou
 {
 	struct texts text;
 	size_t moved;
+	int e;
 
-	if (find(s, (struct str){ s->held.p, look }, &text) < 0)
+	s->x->edges = s->was_cut ? EDGE_BEGIN : 0;
+	e = find(s, (struct str){ s->held.p, look }, &text);
+	s->x->edges = 0;
+	if (e < 0)
 		return drop_all(s);
-	moved = move_cut(s->x, cut, look);
+	moved = s->x->whole ? whole_cut(s->x->r, (struct str){ s->held.p, look })
+			    : move_cut(s->x, cut, look);
+	s->was_cut = s->x->whole || (s->was_cut && !moved);
 	s->look_at = moved < cut ? s->held.n + s->held.n / 4 : 0;
 	return put(s, moved, &text, out) < 0 ? drop_all(s) : 0;
 }
@@ -352,6 +379,18 @@ static size_t last_line(const struct buf *b)
 	return i;
 }
 
+/* No line's end has come for long. What may be a known value, however long, waits for its rest. */
+static int feed_long(struct redact_stream *s, struct buf *out)
+{
+	size_t begun = prefilter_begun(s->x->r, (struct str){ s->held.p, s->held.n }, false);
+	size_t cut = s->held.n - MAX(begun, (size_t)REDACT_HELD_MAX);
+
+	if (cut)
+		return tell(s, cut, s->held.n, out);
+	s->look_at = s->held.n + s->held.n / 4;
+	return 0;
+}
+
 int redact_stream_feed(struct redact_stream *s, struct str in, struct buf *out)
 {
 	size_t cut, begun;
@@ -362,7 +401,7 @@ int redact_stream_feed(struct redact_stream *s, struct str in, struct buf *out)
 		return 0;
 	cut = last_line(&s->held);
 	if (s->held.n - cut > 2 * REDACT_HELD_MAX)
-		return tell(s, s->held.n - REDACT_HELD_MAX, s->held.n, out);
+		return feed_long(s, out);
 	if (!cut)
 		return 0;
 	/* Of a value with lines the first may be here already. */
@@ -398,10 +437,15 @@ int redact_stream_idle(struct redact_stream *s, struct buf *out)
 int redact_stream_end(struct redact_stream *s, struct buf *out)
 {
 	struct texts text;
+	int e;
 
 	if (!s->held.n)
 		return 0;
-	if (find(s, (struct str){ s->held.p, s->held.n }, &text) < 0)
+	/* Who wrote may have been stopped in the middle of one. */
+	s->x->edges = EDGE_END | (s->was_cut ? EDGE_BEGIN : 0);
+	e = find(s, (struct str){ s->held.p, s->held.n }, &text);
+	s->x->edges = 0;
+	if (e < 0)
 		return drop_all(s);
 	return put(s, s->held.n, &text, out) < 0 ? drop_all(s) : 0;
 }

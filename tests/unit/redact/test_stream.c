@@ -236,6 +236,86 @@ static void test_block_without_end(void **state)
 	end(&p);
 }
 
+/* ---- no part of a known value at any border ---- */
+
+static const char LONG_VALUE[] = "SECRETMARK-q7Zk2Lm9Xv4Tn8";
+
+static void check_parts(struct pieces *p, const char *value, const char *what, size_t step)
+{
+	for (size_t i = 0; i + 8 <= strlen(value); i++) {
+		const char *at = p->out.n ? memmem(p->out.p, p->out.n, value + i, 8) : NULL;
+
+		if (at)
+			fail_msg("between '%s', pieces of %zu: '%.60s'", what, step, at);
+	}
+}
+
+/* More of them in a line than are taken out one by one. */
+static void test_many_in_a_line(void **state)
+{
+	static const char *const between[] = { "", " ", ",", "xyz", "\033[1m", "\n" };
+	static const size_t counts[] = { 257, 400, 1000, 3000 };
+
+	(void)state;
+	for (size_t b = 0; b < ARRAY_SIZE(between); b++)
+		for (size_t c = 0; c < ARRAY_SIZE(counts); c++)
+			for (size_t step = 1; step < 100000; step = step * 7 + 2) {
+				auto_buf struct buf text = { 0 };
+				struct pieces p;
+
+				for (size_t i = 0; i < counts[c]; i++)
+					buf_printf(&text, "%s%s", LONG_VALUE, between[b]);
+				start(&p, LONG_VALUE);
+				for (size_t at = 0; at < text.n; at += step)
+					feed(&p, text.p + at, MIN(step, text.n - at));
+				assert_int_equal(redact_stream_end(p.s, &p.out), 0);
+				check_parts(&p, LONG_VALUE, between[b], step);
+				end(&p);
+			}
+}
+
+/* One that is longer than what is held back else, in a line without an end. */
+static void test_long_value_in_pieces(void **state)
+{
+	static char value[12001], text[40001];
+
+	(void)state;
+	for (size_t i = 0; i + 1 < sizeof(value); i++)
+		value[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[(i * i + i / 7) % 36];
+	memset(text, '.', sizeof(text) - 1);
+	memcpy(text + 9000, value, strlen(value));
+	for (size_t step = 512; step < 30000; step = step * 3) {
+		struct pieces p;
+
+		start(&p, value);
+		for (size_t at = 0; at < strlen(text); at += step)
+			feed(&p, text + at, MIN(step, strlen(text) - at));
+		assert_int_equal(redact_stream_end(p.s, &p.out), 0);
+		assert_true(says(&p, "[redacted:v:"));
+		assert_null(memmem(p.out.p, p.out.n, value + 6000, 32));
+		assert_null(memmem(p.out.p, p.out.n, value, 32));
+		assert_null(memmem(p.out.p, p.out.n, value + strlen(value) - 32, 32));
+		end(&p);
+	}
+}
+
+/* The writer is stopped, and the last it said is a part of one. */
+static void test_ends_inside(void **state)
+{
+	(void)state;
+	for (size_t n = 8; n < strlen(LONG_VALUE); n++) {
+		struct pieces p;
+
+		start(&p, LONG_VALUE);
+		feed(&p, "said: ", 6);
+		feed(&p, LONG_VALUE, n);
+		assert_int_equal(redact_stream_end(p.s, &p.out), 0);
+		check_parts(&p, LONG_VALUE, "", n);
+		assert_true(says(&p, "said: [redacted:v:"));
+		end(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +328,9 @@ int main(void)
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_block_without_end),
+		cmocka_unit_test(test_many_in_a_line),
+		cmocka_unit_test(test_long_value_in_pieces),
+		cmocka_unit_test(test_ends_inside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
