@@ -173,6 +173,14 @@ class Secret(TestCase):
                 for i in range(len(mark) - 7):
                     self.assertNotIn(mark[i:i + 8].encode(), text)
 
+    def test_what_stands_around_stays(self):
+        mark = "SECRETMARK" + "-q7Zk2Lm9Xv4Tn8"
+        s = self.session("sh", "-c", 'sh -c ": --token=$(cat /run/secrets/t); exit 3"',
+                         options=["--secret", "t=" + self.secret("t", mark + "\n")])
+        self.assertCode(s, 3)
+        inner = [e["proc"]["args"] for e in s.kinds("exec") if e["proc"]["args"][-1].startswith(": --token")]
+        self.assertRegex(inner[0][-1], r"^: --token=\[redacted:secret\.t:[0-9a-f]{12}\]; exit 3$")
+
 
 if __name__ == "__main__":
     unittest.main()

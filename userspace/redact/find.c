@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ctype.h>
 #include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -199,33 +200,78 @@ static int by_place(const void *a, const void *b)
 	return (int)y->rule - (int)x->rule;
 }
 
+#define PUNCTUATION_MAX 4
+
+/* Anything that could be a part of a secret, and not only what stands around one. */
+static bool says_something(struct str s, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		if (isalnum((unsigned char)s.p[i]) || (unsigned char)s.p[i] >= 0x80)
+			return true;
+	return to > from + PUNCTUATION_MAX;
+}
+
+/* A rule that found known values, and nothing besides them but punctuation: what that says must not be hidden. */
+static bool is_only_values(const struct redact *x, struct str s, const struct span *rule)
+{
+	size_t at = rule->from;
+	bool any = false;
+
+	for (size_t i = 0; i < x->n; i++) {
+		const struct span *v = &x->span[i];
+
+		if (!v->value || v->from < rule->from || v->to > rule->to)
+			continue;
+		any = true;
+		if (says_something(s, at, v->from))
+			return false;
+		at = MAX(at, v->to);
+	}
+	return any && !says_something(s, at, rule->to);
+}
+
+static void drop_only_values(struct redact *x, struct str s)
+{
+	size_t n = 0;
+
+	/* Values are compared with from what is behind as well: nothing moves before all is known. */
+	for (size_t i = 0; i < x->n; i++)
+		if (!x->span[i].value && is_only_values(x, s, &x->span[i]))
+			x->span[i].to = x->span[i].from;
+	for (size_t i = 0; i < x->n; i++)
+		if (x->span[i].to > x->span[i].from)
+			x->span[n++] = x->span[i];
+	x->n = n;
+}
+
 /* Of two that overlap one is left, over both. It is named after the known value, else after the longer. */
-static void merge(struct redact *x)
+static void merge(struct redact *x, struct str s)
 {
 	size_t n = 0;
 
 	qsort(x->span, x->n, sizeof(x->span[0]), by_place);
+	drop_only_values(x, s);
 	for (size_t i = 0; i < x->n; i++) {
-		struct span *s = &x->span[i], *last = n ? &x->span[n - 1] : NULL;
+		struct span *p = &x->span[i], *last = n ? &x->span[n - 1] : NULL;
 		bool better;
 
-		s->secret_from = s->all_from = s->from;
-		s->secret_to = s->all_to = s->to;
-		if (!last || s->from >= last->to) {
-			x->span[n++] = *s;
+		p->secret_from = p->all_from = p->from;
+		p->secret_to = p->all_to = p->to;
+		if (!last || p->from >= last->to) {
+			x->span[n++] = *p;
 			continue;
 		}
-		better = s->value ? !last->value ||
-					    s->to - s->from > last->secret_to - last->secret_from
+		better = p->value ? !last->value ||
+					    p->to - p->from > last->secret_to - last->secret_from
 				  : !last->value &&
-					    s->to - s->from > last->secret_to - last->secret_from;
+					    p->to - p->from > last->secret_to - last->secret_from;
 		if (better) {
-			last->rule = s->rule;
-			last->value = s->value;
-			last->secret_from = s->secret_from;
-			last->secret_to = s->secret_to;
+			last->rule = p->rule;
+			last->value = p->value;
+			last->secret_from = p->secret_from;
+			last->secret_to = p->secret_to;
 		}
-		last->to = last->all_to = MAX(last->to, s->to);
+		last->to = last->all_to = MAX(last->to, p->to);
 	}
 	x->n = n;
 }
@@ -247,7 +293,7 @@ void find_secrets(struct redact *x, struct str s, enum words words)
 	if (x->edges && !x->whole)
 		find_at_edges(x, part(s, 0, words != WORDS_NONE && s.n ? s.n - 1 : s.n));
 	if (!x->whole)
-		merge(x);
+		merge(x, s);
 }
 
 /* ---- marks ---- */

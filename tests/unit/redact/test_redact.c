@@ -424,6 +424,28 @@ static void test_cut_message(void **state)
 	fixture_end(&f);
 }
 
+/* What stands around a known value is not hidden with it; what may belong to it is. */
+static void test_around_a_value(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "true --token=SECRETMARK-q7Zk2Lm9Xv4Tn8; sh -c x", "true --token=[v]; sh -c x" },
+		{ "password=\"SECRETMARK-q7Zk2Lm9Xv4Tn8\", x", "password=\"[v]\", x" },
+		{ "a --token=SECRETMARK-q7Zk2Lm9Xv4Tn8more;x", "a --token=[v]" },
+	};
+	struct fixture f;
+
+	(void)state;
+	fixture_start(&f, "v", LONG_VALUE, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		const char *made = shown(&f, texts[i][0]);
+
+		if (i < 2)
+			assert_string_equal(made, texts[i][1]);
+		assert_null(strstr(made, "more"));
+	}
+	fixture_end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_secret_names),	   cmocka_unit_test(test_in_place),
 		cmocka_unit_test(test_cut_values),	   cmocka_unit_test(test_cut_comm),
 		cmocka_unit_test(test_cut_shapes),	   cmocka_unit_test(test_cut_message),
+		cmocka_unit_test(test_around_a_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
