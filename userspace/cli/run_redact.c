@@ -81,6 +81,10 @@ static int add_gitleaks(struct redactor *r, const char *path, struct str toml, s
 			"redaction: %zu of %zu rules of '%s' cannot be used: `warder redact import` "
 			"tells which, and why",
 			res.left_out, res.rules, path);
+	if (e == 0 && res.unknown)
+		log_warn(
+			"redaction: %zu key%s in '%s' not known: `warder redact import` tells which",
+			res.unknown, res.unknown == 1 ? " is" : "s are", path);
 	if (e == 0)
 		e = redactor_add_rules(r, path, (struct str){ yaml.p, yaml.n }, err);
 	if (e == 0)

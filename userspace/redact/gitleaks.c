@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "userspace/base/json.h"
 #include "userspace/base/toml.h"
@@ -14,6 +15,7 @@
 
 #define LISTS_MAX	      64 /* lists of exceptions of one rule, or of all */
 #define ID_MAX		      (REDACT_NAME_MAX - (sizeof(GITLEAKS_PREFIX) - 1))
+#define GROUP_MAX	      63 /* what a rule of ours takes */
 #define ABOUT_MAX	      400
 #define GITLEAKS_KEYWORDS_MAX 256 /* what a rule of ours takes */
 
@@ -25,6 +27,7 @@ struct allow {
 	bool is_of_match;    /* looked for in more than the secret */
 	bool is_limited;     /* targetRules: of some rules only */
 	bool has_bad;	     /* one that is no pattern of PCRE2 */
+	bool is_strange; /* a key or condition that is not known: what it would mean is not known either */
 };
 
 struct allows {
@@ -45,7 +48,10 @@ struct import {
 	struct buf about, regex, keywords; /* keywords: JSON strings, with commas */
 	size_t keywords_n;
 	struct buf one, nots;
-	char first[256]; /* why the first that was left out was */
+	const char *wrong; /* with one of its values */
+	bool no_disabled;  /* was told */
+	unsigned seen;	   /* keys of RULE_KEYS */
+	char first[256];   /* why the first that was left out was */
 	double entropy, group;
 	struct allows own, all;
 };
@@ -108,23 +114,41 @@ static int add_stopword(struct import *m, struct allow *a, struct str word)
 	return m->one.failed ? -ENOMEM : add_pattern(a, (struct str){ m->one.p, m->one.n });
 }
 
+static bool is_word(struct str v, const char *word)
+{
+	return v.n == strlen(word) && !strncasecmp(v.p, word, v.n);
+}
+
+static void set_condition(struct allow *a, struct str v)
+{
+	a->is_and = is_word(v, "and") || str_eqz(v, "&&");
+	if (!a->is_and && !is_word(v, "or") && !str_eqz(v, "||"))
+		a->is_strange = true;
+}
+
 static int allow_item(struct import *m, struct allows *of, struct str key,
 		      const struct toml_item *it)
 {
 	struct allow *a = of->n ? &of->v[of->n - 1] : new_list(of);
 
-	if (str_eqz(key, "regexes"))
-		return add_pattern(a, it->text);
-	if (str_eqz(key, "stopwords"))
-		return add_stopword(m, a, it->text);
+	if (str_eqz(key, "regexes") || str_eqz(key, "stopwords")) {
+		if (it->type != TOML_STRING)
+			a->has_bad = true;
+		else
+			return str_eqz(key, "regexes") ? add_pattern(a, it->text)
+						       : add_stopword(m, a, it->text);
+		return 0;
+	}
 	if (str_eqz(key, "paths") || str_eqz(key, "commits"))
 		a->has_places = true;
 	else if (str_eqz(key, "condition"))
-		a->is_and = str_eqz(it->text, "AND") || str_eqz(it->text, "&&");
+		set_condition(a, it->text);
 	else if (str_eqz(key, "regexTarget"))
 		a->is_of_match = !str_eqz(it->text, "secret");
 	else if (str_eqz(key, "targetRules"))
 		a->is_limited = true;
+	else if (!str_eqz(key, "description"))
+		a->is_strange = true;
 	return 0;
 }
 
@@ -137,6 +161,8 @@ static void tell(struct import *m, const char *text, bool out)
 /* NULL, or why such a list cannot be had: without it more is taken out, and nothing that should not be seen. */
 static const char *cannot_carry(const struct allow *a)
 {
+	if (a->is_strange)
+		return "exceptions with a key or a condition that is not known: not carried";
 	if (a->is_limited)
 		return "exceptions for some rules only (targetRules): not carried";
 	if (a->is_and && a->has_places)
@@ -286,11 +312,22 @@ static int try_rule(struct str yaml, struct err *ret_why)
 	return e;
 }
 
+/* Texts in it are quoted: none of them is such a line. */
+static bool is_there(const struct import *m)
+{
+	char line[sizeof("- rule: ") + REDACT_NAME_MAX + 1];
+	int n = snprintf(line, sizeof(line), "- rule: " GITLEAKS_PREFIX "%s\n", m->id);
+
+	return m->yaml->n && memmem(m->yaml->p, m->yaml->n, line, (size_t)n) != NULL;
+}
+
 /* NULL, or why it is none of ours. */
 static const char *cannot_take(const struct import *m)
 {
 	if (!m->id[0])
 		return "a rule without an id, or with one that is not 1 to 39 of A-Z a-z 0-9 . + - _";
+	if (m->wrong)
+		return m->wrong;
 	if (m->has_path && !m->has_regex)
 		return "it is about names of files, not about what is in a text";
 	if (m->has_path)
@@ -303,6 +340,10 @@ static const char *cannot_take(const struct import *m)
 		return "it has no keywords: every text would have to be searched with it";
 	if (m->keywords_n > GITLEAKS_KEYWORDS_MAX)
 		return "more than 256 keywords";
+	if (is_there(m))
+		return "another rule has this id";
+	if (m->result->rules - m->result->left_out > REDACT_RULES_MAX)
+		return "more than 1024 rules";
 	return NULL;
 }
 
@@ -353,6 +394,8 @@ static int begin_rule(struct import *m)
 	m->id[0] = 0;
 	m->entropy = m->group = 0;
 	m->keywords_n = 0;
+	m->wrong = NULL;
+	m->seen = 0;
 	m->has_regex = m->has_path = false;
 	m->in_rule = true;
 	return e;
@@ -381,8 +424,84 @@ static int add_keyword(struct import *m, struct str word)
 	return m->keywords.failed ? -ENOMEM : 0;
 }
 
+/* The keys of a rule there, and what is said when its value is of another type. */
+static const struct rule_key {
+	const char *name;
+	enum toml_type type; /* TOML_OTHER: any, it does not matter here */
+	const char *wrong;
+} RULE_KEYS[] = {
+	{ "id", TOML_STRING, "its id is no text, or is there twice" },
+	{ "description", TOML_STRING, "its description is no text, or is there twice" },
+	{ "keywords", TOML_STRING, "a keyword is no text" },
+	{ "path", TOML_STRING, "its path is no text, or is there twice" },
+	{ "regex", TOML_STRING, "its regex is no text, or is there twice" },
+	{ "entropy", TOML_NUMBER, "its entropy is no number from 0 to 8, or is there twice" },
+	{ "secretGroup", TOML_NUMBER, "its secretGroup is no group's number, or is there twice" },
+	{ "tags", TOML_OTHER, NULL },
+	{ "skipReport", TOML_OTHER, NULL },
+};
+
+static const struct rule_key *rule_key(struct str key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(RULE_KEYS); i++)
+		if (str_eqz(key, RULE_KEYS[i].name))
+			return &RULE_KEYS[i];
+	return NULL;
+}
+
+static bool is_number(const struct toml_item *it, double max, bool whole)
+{
+	return it->number >= 0 && it->number <= max &&
+	       (!whole || it->number == (double)(unsigned)it->number);
+}
+
+/* Is the value one that the key can have, and the first of it in this rule? */
+static bool fits(struct import *m, const struct rule_key *k, const struct toml_item *it)
+{
+	unsigned bit = 1u << (k - RULE_KEYS);
+	bool again = m->seen & bit && strcmp(k->name, "keywords") != 0;
+
+	m->seen |= bit;
+	if (k->type == TOML_OTHER)
+		return true;
+	if (again || it->type != k->type)
+		return false;
+	if (!strcmp(k->name, "entropy"))
+		return is_number(it, 8, false);
+	return strcmp(k->name, "secretGroup") != 0 || is_number(it, GROUP_MAX, true);
+}
+
+static void tell_unknown(struct import *m, struct str key)
+{
+	char text[128];
+
+	m->result->unknown++;
+	snprintf(text, sizeof(text), "the key '%.*s' is not known: not carried",
+		 (int)MIN(key.n, (size_t)64), key.p);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	tell(m, text, false);
+}
+
 static int rule_item(struct import *m, struct str key, const struct toml_item *it)
 {
+	const struct rule_key *k = rule_key(key);
+
+	if (!k) {
+		if (str_starts(key, STR("required")))
+			tell(m,
+			     "it wants other rules to match as well (required): that is not asked "
+			     "here",
+			     false);
+		else
+			tell_unknown(m, key);
+		return 0;
+	}
+	if (!fits(m, k, it)) {
+		m->wrong = m->wrong ? m->wrong : k->wrong;
+		return 0;
+	}
 	if (str_eqz(key, "id") && is_name(it->text))
 		snprintf(m->id, sizeof(m->id), "%.*s", (int)it->text.n, it->text.p);
 	else if (str_eqz(key, "description"))
@@ -398,9 +517,7 @@ static int rule_item(struct import *m, struct str key, const struct toml_item *i
 	else if (str_eqz(key, "regex")) {
 		buf_add(&m->regex, it->text.p, it->text.n);
 		m->has_regex = true;
-	} else if (str_starts(key, STR("required")))
-		tell(m, "it wants other rules to match as well (required): that is not asked here",
-		     false);
+	}
 	return m->about.failed || m->regex.failed ? -ENOMEM : 0;
 }
 
@@ -423,13 +540,48 @@ static int on_table(struct import *m, struct str path)
 	if (str_eqz(path, "rules.allowlist") || str_eqz(path, "rules.allowlists")) {
 		if (!m->globals)
 			new_list(&m->own);
-	} else if (str_eqz(path, "extend") && m->note && !m->globals) {
-		m->note(m->arg, "", "extend: other files are not read, import them as well", false);
 	} else if (str_eqz(path, "allowlist") || str_eqz(path, "allowlists")) {
 		if (m->globals)
 			new_list(&m->all);
 	}
 	return 0;
+}
+
+static void tell_file(struct import *m, const char *text)
+{
+	if (m->note && !m->globals)
+		m->note(m->arg, "", text, false);
+}
+
+/* What stands in no rule, and is no list of exceptions. */
+static void top_item(struct import *m, const struct toml_item *it)
+{
+	static const char *const known[] = { "title",  "description", "minVersion", "version",
+					     "extend", "rules",	      "allowlist",  "allowlists" };
+	struct str key;
+	bool was = m->in_rule;
+
+	if (behind(it->path, "extend.disabledRules", &key)) {
+		if (!m->no_disabled)
+			tell_file(m,
+				  "extend.disabledRules: not carried, they are rules of files that "
+				  "are not read; switch them off by name (off: true)");
+		m->no_disabled = true;
+		return;
+	}
+	if (behind(it->path, "extend.", &key)) {
+		if (it->type != TOML_BOOL || str_eqz(it->text, "true"))
+			tell_file(m, "extend: other files are not read, import them as well");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (str_eqz(it->path, known[i]))
+			return;
+	if (memchr(it->path.p, '.', it->path.n))
+		return;
+	m->in_rule = false;
+	tell_unknown(m, it->path);
+	m->in_rule = was;
 }
 
 static int on_item(void *arg, const struct toml_item *it, struct err *err)
@@ -438,8 +590,11 @@ static int on_item(void *arg, const struct toml_item *it, struct err *err)
 	struct str key;
 
 	(void)err;
-	if (it->type == TOML_TABLE)
+	if (it->type == TOML_TABLE) {
+		if (!m->globals)
+			top_item(m, it);
 		return on_table(m, it->path);
+	}
 	if (behind(it->path, "allowlist.", &key) || behind(it->path, "allowlists.", &key))
 		return m->globals ? allow_item(m, &m->all, key, it) : 0;
 	if (m->globals)
@@ -449,6 +604,7 @@ static int on_item(void *arg, const struct toml_item *it, struct err *err)
 		return allow_item(m, &m->own, key, it);
 	if (behind(it->path, "rules.", &key))
 		return m->in_rule ? rule_item(m, key, it) : 0;
+	top_item(m, it);
 	return 0;
 }
 

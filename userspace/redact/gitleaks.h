@@ -12,6 +12,7 @@
 
 struct gitleaks_result {
 	size_t rules, left_out; /* of the file; of them, those that are not in the result */
+	size_t unknown;		/* keys that are none of gitleaks: a slip of the pen? */
 };
 
 /* What of a rule ("" = of all) is not as it was there: `text`, for a person; `out`: the rule is not in the result. */

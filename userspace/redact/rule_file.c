@@ -251,13 +251,16 @@ static int check_rule(struct reader *f, const yaml_mark_t *at)
 static int add_rule(struct reader *f, const yaml_mark_t *at)
 {
 	struct redactor *r = f->r;
+	bool there = false;
 	int e = check_rule(f, at);
 
 	for (size_t i = 0; e == 0 && i < r->rules_n; i++)
 		if (!strcmp(r->rules[i].name, f->rule.name))
-			r->rules[i].off = true;
+			there = r->rules[i].off = true;
 	if (e < 0)
 		return e;
+	if (f->rule.off && !there && !f->rule.code)
+		return bad(f, at, "there is no rule of this name before it to switch off");
 	if (r->rules_n == REDACT_RULES_MAX)
 		return bad(f, at, "more than 1024 rules");
 	if (r->rules_n == r->rules_cap) {

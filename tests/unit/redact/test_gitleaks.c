@@ -239,6 +239,86 @@ static void test_no_rule_of_use(void **state)
 	}
 }
 
+/* A value of another type, or a key twice: the rule is not what somebody meant. */
+static void test_wrong_types(void **state)
+{
+#define OK "[[rules]]\nid='ok'\nregex='okay_[a-z]+'\nkeywords=['okay_']\n"
+#define X  "[[rules]]\nid='x'\nkeywords=['xyz']\nregex='xyz[0-9]'\n"
+	static const struct {
+		const char *toml, *notes;
+		size_t left_out, unknown;
+	} rows[] = {
+		{ OK "[[rules]]\nid='x'\nkeywords=['xyz']\nregex=5\n",
+		  "x! its regex is no text, or is there twice\n", 1, 0 },
+		{ OK X "entropy='x'\n",
+		  "x! its entropy is no number from 0 to 8, or is there twice\n", 1, 0 },
+		{ OK X "entropy=nan\n",
+		  "x! its entropy is no number from 0 to 8, or is there twice\n", 1, 0 },
+		{ OK X "entropy=99\n",
+		  "x! its entropy is no number from 0 to 8, or is there twice\n", 1, 0 },
+		{ OK X "secretGroup=-1\n",
+		  "x! its secretGroup is no group's number, or is there twice\n", 1, 0 },
+		{ OK X "secretGroup=0.5\n",
+		  "x! its secretGroup is no group's number, or is there twice\n", 1, 0 },
+		{ OK X "id='y'\n", "x! its id is no text, or is there twice\n", 1, 0 },
+		{ OK X "regex='y'\n", "x! its regex is no text, or is there twice\n", 1, 0 },
+		{ OK "[[rules]]\nid='x'\nkeywords=[5]\nregex='xyz[0-9]'\n",
+		  "x! a keyword is no text\n", 1, 0 },
+		{ X X, "x! another rule has this id\n", 1, 0 },
+		{ X "secretgroup=1\ntags=['a']\nskipReport=true\n",
+		  "x: the key 'secretgroup' is not known: not carried\n", 0, 1 },
+		{ X
+		  "[[rule]]\nid='y'\nregex='y'\n[rules.allowlist]\nregexs=['.']\nregexes=['xyz']\n",
+		  ": the key 'rule' is not known: not carried\n"
+		  "x: exceptions with a key or a condition that is not known: not carried\n",
+		  0, 1 },
+		{ X "[rules.allowlist]\ncondition='NOR'\nregexes=['.']\n",
+		  "x: exceptions with a key or a condition that is not known: not carried\n", 0,
+		  0 },
+		{ X "[rules.allowlist]\ncondition='and'\nregexes=['.']\n",
+		  "x: exceptions that hold only together (condition AND): not carried\n", 0, 0 },
+		{ X "[rules.allowlist]\nregexes=[5]\n",
+		  "x: an exception that is no pattern of PCRE2: not carried\n", 0, 0 },
+		{ X "[extend]\nuseDefault=false\ndisabledRules=['a','b']\n",
+		  ": extend.disabledRules: not carried, they are rules of files that are not read; "
+		  "switch them off by name (off: true)\n",
+		  0, 0 },
+		{ "[extend]\nuseDefault=true\n" X,
+		  ": extend: other files are not read, import them as well\n", 0, 0 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
+		struct imported i;
+
+		import(&i, rows[k].toml);
+		assert_string_equal(i.notes.p, rows[k].notes);
+		assert_int_equal(i.res.left_out, rows[k].left_out);
+		assert_int_equal(i.res.unknown, rows[k].unknown);
+		if (strstr(rows[k].notes, "exception"))
+			assert_null(strstr(i.yaml.p, "not:"));
+		done(&i);
+	}
+}
+
+/* Who misspells the name goes on with a rule that he wanted off, or thinks so. */
+static void test_off_wants_its_rule(void **state)
+{
+	AUTO(redactor) struct redactor *r = NULL;
+	struct err err = { 0 };
+
+	(void)state;
+	assert_int_equal(redactor_new(&r, TEST_KEY, &err), 0);
+	assert_int_equal(redactor_add_builtin(r, &err), 0);
+	assert_int_equal(
+		redactor_add_rules(r, "f", STR("- rule: payment-card\n  off: true\n"), &err), 0);
+	assert_int_equal(
+		redactor_add_rules(r, "f", STR("- rule: payment-crad\n  off: true\n"), &err),
+		-EINVAL);
+	assert_string_equal(err.text,
+			    "f:1:3: there is no rule of this name before it to switch off");
+}
+
 /* What one rule is too long for takes no other with it. */
 static void test_sizes(void **state)
 {
@@ -287,6 +367,8 @@ int main(void)
 		cmocka_unit_test(test_many_words),
 		cmocka_unit_test(test_no_rules),
 		cmocka_unit_test(test_no_rule_of_use),
+		cmocka_unit_test(test_wrong_types),
+		cmocka_unit_test(test_off_wants_its_rule),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_a_text_of_no_bytes_may_be_null),
 	};
