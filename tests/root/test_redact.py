@@ -307,10 +307,24 @@ class Redact(TestCase):
             self.assertCode(self.warder("verify", s.dir), 1)
             self.assertOneLine(self.warder("redact", "reveal", "--key", key, s.dir), "altered")
 
+    def test_what_the_escrow_lacks_is_told(self):
+        key = self.keys()
+        flood = "import sys\nfor i in range(200000): print('gh' + 'p_%036x' % (i * 0x9e3779b97f4a7c15f39cc0605cedc835))"
+        s = self.session("python3", "-c", flood, options=["--redact-escrow", key + ".pub"])
+        with open(os.path.join(s.dir, "manifest.json")) as f:
+            escrow = json.load(f)["summary"]["redaction"]["escrow"]
+        self.assertGreater(escrow["not_kept"], 0)
+        self.assertIn(b"redaction: %d originals are not in the escrow (%d are)" % (escrow["not_kept"], escrow["kept"]), s.err)
+
     def test_escrow_words(self):
         key = self.keys()
         self.assertOneLine(self.warder("run", "--redact-escrow", key, "--", "true"), "no public key", "redact-escrow")
         self.assertOneLine(self.warder("run", "--redact-escrow", self.path("nothing"), "--", "true"), "nothing")
+        zero = self.path("zero.pub", "warder-escrow-key-1 " + 64 * "0" + "\n")
+        self.assertOneLine(self.warder("run", "--redact-escrow", zero, "--", "true"), "zero.pub", "nothing can be sealed")
+        os.chmod(key, 0o640)
+        self.assertOneLine(self.warder("redact", "reveal", "--key", key, self.tmp), "escrow.key", "owner alone")
+        os.chmod(key, 0o600)
         os.chmod(key + ".pub", 0o666)
         self.assertOneLine(self.warder("run", "--redact-escrow", key + ".pub", "--", "true"), "key file", "escrow.key.pub")
         os.chmod(key + ".pub", 0o644)

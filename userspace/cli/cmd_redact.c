@@ -24,7 +24,8 @@ struct args {
 };
 
 static const struct option_def OPTIONS[] = {
-	{ "key", 'k', OPT_STR, offsetof(struct args, key), "FILE", "reveal: the secret key" },
+	{ "key", 'k', OPT_STR, offsetof(struct args, key), "FILE",
+	  "reveal: the secret key, a file for its owner alone" },
 	{ "record", 0, OPT_U64, offsetof(struct args, record), "N",
 	  "reveal: only originals of marks in this record" },
 	{ "output", 'o', OPT_STR, offsetof(struct args, output), "FILE",

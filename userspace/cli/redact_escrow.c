@@ -75,12 +75,23 @@ static int read_secret(uint8_t ret[ESCROW_KEY_LEN], const char *path, struct err
 {
 	auto_free char *text = NULL;
 	size_t n = 0;
-	int r = file_read_at(AT_FDCWD, path, KEY_FILE_MAX, &text, &n);
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	int r;
 
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, errno, "key file '%s': %m", path);
+	r = fd_read_text(fd, KEY_FILE_MAX, &text, &n);
 	if (r < 0)
 		return err_set(err, r, "key file '%s': %m", path);
 	r = parse_key(ret, path, ESCROW_SECRET_LINE, (struct str){ text, n }, err);
 	sodium_memzero(text, n);
+	if (r == 0 && st.st_mode & 077)
+		r = err_set(
+			err, EPERM,
+			"key file '%s' must be for its owner alone (chmod 600): who has it undoes "
+			"redactions",
+			path);
 	return r;
 }
 
@@ -91,7 +102,14 @@ int redact_escrow_key_file(uint8_t ret[ESCROW_KEY_LEN], const char *path, struct
 	/* Who can put his own key there reads what was taken out. */
 	int r = file_read_trusted(path, KEY_FILE_MAX, &text, &n, "key file", err);
 
-	return r < 0 ? r : parse_key(ret, path, ESCROW_PUBLIC_LINE, (struct str){ text, n }, err);
+	if (r == 0)
+		r = parse_key(ret, path, ESCROW_PUBLIC_LINE, (struct str){ text, n }, err);
+	if (r == 0 && !escrow_key_works(ret))
+		r = err_set(err, EINVAL,
+			    "key file '%s': nothing can be sealed for that key (warder redact "
+			    "keygen makes one)",
+			    path);
+	return r;
 }
 
 /* ---- reveal ---- */

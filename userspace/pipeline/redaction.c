@@ -142,6 +142,20 @@ static void escrow_json(struct redact_escrow *e, struct json *j)
 	json_object_end(j);
 }
 
+void redaction_warn(const struct redaction *r)
+{
+	struct redact_escrow_counts c;
+
+	if (!r || !r->escrow)
+		return;
+	redact_escrow_counts(r->escrow, &c);
+	if (c.not_kept)
+		log_warn(
+			"redaction: %llu originals are not in the escrow (%llu are): they were past "
+			"its limits, or could not be sealed",
+			(unsigned long long)c.not_kept, (unsigned long long)c.kept);
+}
+
 void redaction_json(const struct redaction *r, struct json *j)
 {
 	struct redact_counts c[RECORDER_CHANNELS + 1];

@@ -24,6 +24,8 @@ int redaction_next_original(struct redaction *r, struct buf *out);
 /* That one could not be written. */
 void redaction_original_lost(struct redaction *r, struct str payload);
 /* An object: which rules, how many places, by rule. NULL: it was off. Once the recorder has ended. */
+/* Says so when the escrow lacks originals. At the same time. */
+void redaction_warn(const struct redaction *r);
 void redaction_json(const struct redaction *r, struct json *j);
 
 /* The command without its secrets, as members of an open list. */

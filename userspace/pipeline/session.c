@@ -299,6 +299,7 @@ int session_summary(const struct session *s, struct buf *out)
 	not_compared_json(&j);
 	json_key(&j, "redaction");
 	redaction_json(s->redaction, &j);
+	redaction_warn(s->redaction);
 	json_key(&j, "by_kind");
 	json_object_begin(&j);
 	for (size_t i = 0; i < event_kinds_n && i < ARRAY_SIZE(s->stats.by_kind); i++) {

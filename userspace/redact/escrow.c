@@ -275,6 +275,14 @@ int escrow_keys_make(uint8_t ret_public[ESCROW_KEY_LEN], uint8_t ret_secret[ESCR
 	return sodium_init() < 0 || crypto_box_keypair(ret_public, ret_secret) != 0 ? -EIO : 0;
 }
 
+bool escrow_key_works(const uint8_t public_key[ESCROW_KEY_LEN])
+{
+	uint8_t box[1 + crypto_box_SEALBYTES];
+
+	/* A point of low order, like zero, has no secret: with it nothing can be sealed. */
+	return sodium_init() >= 0 && crypto_box_seal(box, (const uint8_t *)"", 1, public_key) == 0;
+}
+
 int escrow_public_of(uint8_t ret[ESCROW_KEY_LEN], const uint8_t secret[ESCROW_KEY_LEN])
 {
 	return sodium_init() < 0 || crypto_scalarmult_base(ret, secret) != 0 ? -EIO : 0;

@@ -64,6 +64,8 @@ int escrow_reader_next(struct escrow_reader *r, const uint8_t secret[ESCROW_KEY_
 
 /* The key in a file's text, one line that begins with `line`. -EBADMSG. */
 int escrow_key_parse(uint8_t ret[ESCROW_KEY_LEN], const char *line, struct str text);
+/* Can anything be sealed for it? Not all 32 bytes are a key. */
+bool escrow_key_works(const uint8_t public_key[ESCROW_KEY_LEN]);
 /* A new pair. -EIO. */
 int escrow_keys_make(uint8_t ret_public[ESCROW_KEY_LEN], uint8_t ret_secret[ESCROW_KEY_LEN]);
 int escrow_public_of(uint8_t ret[ESCROW_KEY_LEN], const uint8_t secret[ESCROW_KEY_LEN]);

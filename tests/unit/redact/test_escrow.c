@@ -225,13 +225,25 @@ static void test_malformed(void **state)
 	end(&k);
 }
 
+static void test_a_key_that_is_none(void **state)
+{
+	uint8_t key[ESCROW_KEY_LEN] = { 0 }, secret[ESCROW_KEY_LEN];
+
+	(void)state;
+	assert_false(escrow_key_works(key));
+	key[0] = 1; /* of low order as well */
+	assert_false(escrow_key_works(key));
+	assert_int_equal(escrow_keys_make(key, secret), 0);
+	assert_true(escrow_key_works(key));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_another_key),
-		cmocka_unit_test(test_limits),	       cmocka_unit_test(test_large_ones),
-		cmocka_unit_test(test_by_marks),       cmocka_unit_test(test_key_files),
-		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_a_key_that_is_none), cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_another_key),	   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_large_ones),	   cmocka_unit_test(test_by_marks),
+		cmocka_unit_test(test_key_files),	   cmocka_unit_test(test_malformed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
