@@ -230,6 +230,9 @@ class Sink(TestCase):
         self.assertCode(done, 0)
         self.assertEqual(json.loads(done.out), [{"name": "soc", "class": "kafka"}, {"name": "disk", "class": "file"}])
         with open(os.path.join(self.env["WARDER_CONFIG"], "sinks.yaml"), "w") as f:
+            f.write("soc: ['file:/dev/null', 'file:/dev/zero']\n")
+        self.assertOneLine(self.warder("sink", "test", "soc"), "sinks.yaml:1:7", "one value, not a list")
+        with open(os.path.join(self.env["WARDER_CONFIG"], "sinks.yaml"), "w") as f:
             f.write("[")
         self.assertCode(self.warder("sink", "list", "--json"), 125)
 

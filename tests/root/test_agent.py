@@ -482,6 +482,8 @@ class Quota(AgentCase):
 
     def test_a_bad_file(self):
         for text, place, words in (("group: [x]\n", ":1:9", "groups"), ("queue: many\n", ":1:8", "number"),
+                                   ("queue: [1, 2]\n", ":1:9", "one value"),
+                                   ("tenants: { a: { cpu: [1, 9] } }\n", ":1:23", "one value"),
                                    ("tenants: { a: { memory: x } }\n", ":1:25", "size")):
             os.makedirs(self.path("config"), exist_ok=True)
             path = self.path("config/agent.yaml", text)

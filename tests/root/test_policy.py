@@ -62,6 +62,9 @@ class Policy(TestCase):
             ("network: { mode: none }\nlimits:\n  memroy: 1G\n", ":3:11", "did you mean 'limits.memory'?"),
             ("limits:\n  memory: much\n", ":2:11", "much"), ("network: { mode: all }\n", ":1:18", "all"),
             ("limits: { pids: 7, pids: 8 }\n", ":1:20", "duplicate"), ("limits: [\n", "", ":"),
+            ("limits: { pids: [10, 7000] }\n", ":1:18", "one value, not a list"),
+            ("network: { mode: [none, host] }\n", ":1:19", "one value, not a list"),
+            ("redact: { escrow: [a, b] }\n", ":1:20", "one value, not a list"),
             ("limits: { memory: 0 }\n", "", "there must be one"),
             ("network: { mode: none, allow: [a.example] }\n", "", "not 'allow'"),
         ]

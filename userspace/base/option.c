@@ -240,10 +240,33 @@ static int unknown_option(const struct option_def *defs, const char *word, struc
 
 enum word_kind { WORD_OPTION, WORD_PLAIN, WORD_END };
 
-/* Take argv[*i] (and its value, *i moves on) if it is an option. */
-static int take_word(const struct option_def *defs, void *target, int argc, char **argv, int *i,
-		     enum word_kind *ret, struct err *err)
+#define OPTIONS_MAX 128
+
+/* Words that were given so far: of two that contradict each other neither is what was meant. A number may be given
+ * again, by who wraps a command. */
+struct given {
+	const char *v[OPTIONS_MAX];
+};
+
+static int check_again(struct given *g, const struct option_def *defs, const struct option_def *d,
+		       const char *value, struct err *err)
 {
+	const size_t i = (size_t)(d - defs);
+
+	if (d->type != OPT_STR || i >= OPTIONS_MAX)
+		return 0;
+	if (g->v[i] && strcmp(g->v[i], value) != 0)
+		return err_set(err, EINVAL, "option '--%s' is given twice: '%s' and '%s'", d->name,
+			       g->v[i], value);
+	g->v[i] = value;
+	return 0;
+}
+
+/* Take argv[*i] (and its value, *i moves on) if it is an option. */
+static int take_word(const struct option_def *defs, void *target, struct given *given, int argc,
+		     char **argv, int *i, enum word_kind *ret, struct err *err)
+{
+	int r;
 	const char *word = argv[*i], *value;
 	const struct option_def *d;
 
@@ -274,17 +297,19 @@ static int take_word(const struct option_def *defs, void *target, int argc, char
 				       d->arg);
 		value = argv[++*i];
 	}
-	return store_value(d, target, value, err);
+	r = check_again(given, defs, d, value, err);
+	return r < 0 ? r : store_value(d, target, value, err);
 }
 
 int options_parse(const struct option_def *defs, void *target, int argc, char **argv, int *ret_rest,
 		  struct err *err)
 {
+	struct given given = { 0 };
 	enum word_kind kind;
 	int i;
 
 	for (i = 1; i < argc; i++) {
-		int r = take_word(defs, target, argc, argv, &i, &kind, err);
+		int r = take_word(defs, target, &given, argc, argv, &i, &kind, err);
 
 		if (r < 0)
 			return r;
@@ -300,6 +325,7 @@ int options_parse(const struct option_def *defs, void *target, int argc, char **
 int options_parse_mixed(const struct option_def *defs, void *target, int argc, char **argv,
 			int *ret_n, struct err *err)
 {
+	struct given given = { 0 };
 	enum word_kind kind = WORD_OPTION;
 	int n = 0;
 
@@ -310,7 +336,7 @@ int options_parse_mixed(const struct option_def *defs, void *target, int argc, c
 			argv[1 + n++] = argv[i];
 			continue;
 		}
-		r = take_word(defs, target, argc, argv, &i, &kind, err);
+		r = take_word(defs, target, &given, argc, argv, &i, &kind, err);
 		if (r < 0)
 			return r;
 		if (kind == WORD_PLAIN)
@@ -318,6 +344,13 @@ int options_parse_mixed(const struct option_def *defs, void *target, int argc, c
 	}
 	*ret_n = n;
 	return 0;
+}
+
+int option_is_list(const struct option_def *defs, const char *name)
+{
+	const struct option_def *d = find_option(defs, name, strlen(name), 0);
+
+	return d ? d->type == OPT_STRLIST : -ENOENT;
 }
 
 int options_set(const struct option_def *defs, void *target, const char *name, const char *value,

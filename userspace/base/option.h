@@ -11,7 +11,7 @@
 
 enum option_type {
 	OPT_FLAG,     /* bool = true */
-	OPT_STR,      /* const char * into argv; the last one wins */
+	OPT_STR,      /* const char * into argv; two different ones are an error */
 	OPT_STRLIST,  /* struct option_list, repeatable */
 	OPT_U64,      /* uint64_t, decimal */
 	OPT_SIZE,     /* uint64_t bytes: 512, 64K, 256M, 2G (binary) */
@@ -35,6 +35,8 @@ struct option_def {
 	const char *help;
 };
 
+/* Does it take several values? -ENOENT when there is no such option. */
+int option_is_list(const struct option_def *defs, const char *name);
 /* Parse argv[1..]; stops at "--" or the first word that is no option. `ret_rest` is the index of the
  * first argument left over. --help is not handled here: give it a row. Errors name the option and the
  * bad value, unknown options suggest the closest name. -EINVAL. */

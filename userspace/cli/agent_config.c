@@ -105,6 +105,18 @@ static int set_key(struct agent_config *c, const char *key, const char *value, s
 	return -ENOENT;
 }
 
+/* Names may be many, all else is one. */
+static bool takes_list(const char *key)
+{
+	static const char *const names[] = { "groups", "policies", "users" };
+	const char *dot = strncmp(key, "tenants.", 8) ? NULL : strrchr(key, '.');
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(dot ? dot + 1 : key, names[i]))
+			return true;
+	return false;
+}
+
 static int unknown_key(const struct flat_file *f, const struct flat_entry *e, struct err *err)
 {
 	static const char *const names[] = { "groups",
@@ -149,6 +161,8 @@ int agent_config_load(struct agent_config *ret, struct err *err)
 				r = unknown_key(&f, e, err);
 			else if (r < 0)
 				err_wrap(err, r, "%s:%d:%d: %s", f.path, e->line, e->col, e->key);
+			else if (!takes_list(e->key))
+				r = flat_single(&f, e, err);
 		}
 	flat_done(&f);
 	return r;

@@ -108,6 +108,9 @@ int policy_apply(struct flat_file *file, const struct option_def *defs, void *ta
 
 		if (!option)
 			return unknown_key(file, e, err);
+		r = option_is_list(defs, option) == 0 ? flat_single(file, e, err) : 0;
+		if (r < 0)
+			return r;
 		if (!strcmp(option, "rules"))
 			value = rules_path(file, value);
 		if (!value)

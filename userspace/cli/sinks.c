@@ -22,6 +22,10 @@ static int find(const struct flat_file *f, const char *name, const char **ret, s
 
 	for (size_t i = 0; i < f->n; i++) {
 		if (!strcmp(f->v[i].key, name)) {
+			int r = flat_single(f, &f->v[i], err);
+
+			if (r < 0)
+				return r;
 			*ret = f->v[i].value;
 			return 0;
 		}

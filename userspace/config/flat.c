@@ -57,7 +57,8 @@ static int add_entry(struct loader *l, const yaml_event_t *ev)
 	if (!key.p || !value.p)
 		return -ENOMEM;
 	f->v[f->n++] = (struct flat_entry){ key.p, value.p, (int)ev->start_mark.line + 1,
-					    (int)ev->start_mark.column + 1 };
+					    (int)ev->start_mark.column + 1,
+					    !l->level[l->depth - 1].is_map };
 	return 0;
 }
 
@@ -204,6 +205,13 @@ int flat_load(struct flat_file *ret, const char *path, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "'%s': %m", path);
 	return flat_parse(ret, path, text, n, err);
+}
+
+int flat_single(const struct flat_file *f, const struct flat_entry *e, struct err *err)
+{
+	return e->in_list ? err_set(err, EINVAL, "%s:%d:%d: '%s' has one value, not a list",
+				    f->path, e->line, e->col, e->key)
+			  : 0;
 }
 
 void flat_done(struct flat_file *f)

@@ -5,6 +5,7 @@
 #ifndef WARDER_CONFIG_FLAT_H
 #define WARDER_CONFIG_FLAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "userspace/base/arena.h"
 #include "userspace/base/err.h"
@@ -18,6 +19,7 @@ struct flat_entry {
 	const char *key;   /* list members repeat the key of their list */
 	const char *value; /* no NUL inside */
 	int line, col;	   /* of the value, from 1 */
+	bool in_list;
 };
 
 struct flat_file {
@@ -32,6 +34,8 @@ int flat_load(struct flat_file *ret, const char *path, struct err *err);
 /* The same of a text; `name` stands in for the path in errors. */
 int flat_parse(struct flat_file *ret, const char *name, const char *text, size_t n,
 	       struct err *err);
+/* Of a key that has one value: -EINVAL with the place when it stands in a list, of which the last one would win. */
+int flat_single(const struct flat_file *f, const struct flat_entry *e, struct err *err);
 void flat_done(struct flat_file *f);
 
 #endif

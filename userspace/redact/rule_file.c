@@ -10,6 +10,7 @@
 #include "userspace/redact/internal.h"
 
 #define KEYWORDS_MAX 256 /* of one rule */
+#define KEYS_MAX     16	 /* more than there are */
 
 struct reader {
 	struct redactor *r;
@@ -19,8 +20,9 @@ struct reader {
 	struct redact_rule rule;
 	struct str keyword[KEYWORDS_MAX];
 	size_t keywords_n;
-	int line; /* of the rule */
-	bool has_regex;
+	int line;		 /* of the rule */
+	char seen[KEYS_MAX][16]; /* keys of this rule */
+	size_t seen_n;
 };
 
 static int bad(struct reader *f, const yaml_mark_t *at, const char *text)
@@ -148,12 +150,8 @@ static int set(struct reader *f, const yaml_mark_t *at, const char *key, struct 
 		return set_name(f, at, v);
 	if (!strcmp(key, "about"))
 		return 0;
-	if (!strcmp(key, "regex")) {
-		if (f->has_regex)
-			return bad(f, at, "a second regex");
-		f->has_regex = true;
+	if (!strcmp(key, "regex"))
 		return compile(f, at, v, &f->rule.code);
-	}
 	if (!strcmp(key, "argument"))
 		return set_yes(f, at, v, &f->rule.whole_word);
 	if (!strcmp(key, "digits"))
@@ -289,6 +287,18 @@ static void drop_rule(struct redact_rule *rule)
 	memset(rule, 0, sizeof(*rule));
 }
 
+/* Of two values of one key the last would win. */
+static int see_key(struct reader *f, const yaml_mark_t *at, const char *key)
+{
+	for (size_t i = 0; i < f->seen_n; i++)
+		if (!strcmp(f->seen[i], key))
+			return bad(f, at, "duplicate key");
+	if (f->seen_n == KEYS_MAX || strlen(key) >= sizeof(f->seen[0]))
+		return bad(f, at, "unknown key");
+	snprintf(f->seen[f->seen_n++], sizeof(f->seen[0]), "%s", key);
+	return 0;
+}
+
 static int read_map(struct reader *f, const yaml_mark_t *at)
 {
 	yaml_event_t ev;
@@ -297,7 +307,7 @@ static int read_map(struct reader *f, const yaml_mark_t *at)
 
 	f->rule = (struct redact_rule){ .group = UINT32_MAX };
 	f->keywords_n = 0;
-	f->has_regex = false;
+	f->seen_n = 0;
 	while (e == 0) {
 		e = next(f, &ev);
 		if (e < 0)
@@ -312,7 +322,10 @@ static int read_map(struct reader *f, const yaml_mark_t *at)
 			break;
 		}
 		snprintf(key, sizeof(key), "%s", (char *)ev.data.scalar.value);
+		e = see_key(f, &ev.start_mark, key);
 		yaml_event_delete(&ev);
+		if (e < 0)
+			break;
 		e = next(f, &ev);
 		if (e < 0)
 			break;

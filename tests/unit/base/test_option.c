@@ -42,7 +42,7 @@ static void all_types_in_all_spellings(void **state)
 	int rest = 0;
 
 	(void)state;
-	assert_int_equal(PARSE(&t, &rest, NULL, "--quiet", "--name=x", "-n", "y", "-m64M",
+	assert_int_equal(PARSE(&t, &rest, NULL, "--quiet", "--name=y", "-n", "y", "-m64M",
 			       "--rules", "a", "--rules=b", "--pids", "7", "--timeout", "1.5s",
 			       "--cpus", "0.25", "--", "--quiet"),
 			 0);
@@ -98,6 +98,22 @@ static void errors_name_option_and_value(void **state)
 		if (!strstr(err.text, cases[i][2]))
 			fail_msg("%s: %s", cases[i][0], err.text);
 	}
+}
+
+static void a_word_is_given_once(void **state)
+{
+	struct target t = { 0 };
+	struct err err = { 0 };
+	int rest;
+
+	(void)state;
+	assert_int_equal(PARSE(&t, &rest, &err, "--name=x", "-n", "y"), -EINVAL);
+	assert_string_equal(err.text, "option '--name' is given twice: 'x' and 'y'");
+	assert_int_equal(PARSE(&t, &rest, NULL, "--pids=1", "--pids=2"), 0);
+	assert_int_equal(t.pids, 2);
+	assert_int_equal(option_is_list(defs, "rules"), 1);
+	assert_int_equal(option_is_list(defs, "name"), 0);
+	assert_int_equal(option_is_list(defs, "nmae"), -ENOENT);
 }
 
 static void lists_have_an_end(void **state)
@@ -244,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_types_in_all_spellings),
 		cmocka_unit_test(errors_name_option_and_value),
+		cmocka_unit_test(a_word_is_given_once),
 		cmocka_unit_test(lists_have_an_end),
 		cmocka_unit_test(plain_words_may_stand_anywhere),
 		cmocka_unit_test(set_by_name),

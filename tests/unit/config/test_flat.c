@@ -50,7 +50,10 @@ static void nested_maps_and_lists_become_dotted_keys(void **state)
 		assert_string_equal(f.v[i].value, want[i].value);
 		assert_int_equal(f.v[i].line, want[i].line);
 		assert_int_equal(f.v[i].col, want[i].col);
+		assert_int_equal(f.v[i].in_list, !strcmp(want[i].key, "mounts.ro"));
+		assert_int_equal(flat_single(&f, &f.v[i], &err), f.v[i].in_list ? -EINVAL : 0);
 	}
+	assert_non_null(strstr(err.text, ":8:7: 'mounts.ro' has one value, not a list"));
 	flat_done(&f);
 }
 

@@ -258,6 +258,30 @@ static void test_secret_names(void **state)
 	assert_false(redact_is_secret_name(STR("SSH_AUTH_SOCK")));
 }
 
+/* Of two values the last would win, and one of them was meant. */
+static void test_keys_have_one_value(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "- rule: x\n  entropy: 3\n  entropy: 4\n", "own.yaml:3:3: duplicate key" },
+		{ "- rule: x\n  keywords: [abc]\n  keywords: [abd]\n", "duplicate key" },
+		{ "- rule: x\n  entropy: [3, 4]\n", "own.yaml:2:12: " },
+	};
+	struct fixture f;
+
+	(void)state;
+	fixture_start(&f, "v", "correct-horse", NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = { 0 };
+
+		assert_int_equal(redactor_add_rules(f.r, "own.yaml", str_from(cases[i].text), &err),
+				 -EINVAL);
+		assert_non_null(strstr(err.text, cases[i].want));
+	}
+	fixture_end(&f);
+}
+
 static void test_in_place(void **state)
 {
 	char text[64] = "cannot open /run/correct-horse", small[20] = "correct-horse";
@@ -449,14 +473,23 @@ static void test_around_a_value(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_value_forms),	   cmocka_unit_test(test_tags),
-		cmocka_unit_test(test_value_lengths),	   cmocka_unit_test(test_lines_of_a_value),
-		cmocka_unit_test(test_marks_are_left),	   cmocka_unit_test(test_words),
-		cmocka_unit_test(test_limit_fails_closed), cmocka_unit_test(test_too_many_places),
-		cmocka_unit_test(test_every_place),	   cmocka_unit_test(test_event),
-		cmocka_unit_test(test_secret_names),	   cmocka_unit_test(test_in_place),
-		cmocka_unit_test(test_cut_values),	   cmocka_unit_test(test_cut_comm),
-		cmocka_unit_test(test_cut_shapes),	   cmocka_unit_test(test_cut_message),
+		cmocka_unit_test(test_keys_have_one_value),
+		cmocka_unit_test(test_value_forms),
+		cmocka_unit_test(test_tags),
+		cmocka_unit_test(test_value_lengths),
+		cmocka_unit_test(test_lines_of_a_value),
+		cmocka_unit_test(test_marks_are_left),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_limit_fails_closed),
+		cmocka_unit_test(test_too_many_places),
+		cmocka_unit_test(test_every_place),
+		cmocka_unit_test(test_event),
+		cmocka_unit_test(test_secret_names),
+		cmocka_unit_test(test_in_place),
+		cmocka_unit_test(test_cut_values),
+		cmocka_unit_test(test_cut_comm),
+		cmocka_unit_test(test_cut_shapes),
+		cmocka_unit_test(test_cut_message),
 		cmocka_unit_test(test_around_a_value),
 	};
 
