@@ -181,9 +181,9 @@ void sandbox_on_exec(struct sandbox *s, sandbox_exec_fn fn, void *arg)
 	s->on_exec_arg = arg;
 }
 
-uint64_t sandbox_expire_secrets(struct sandbox *s, uint64_t now)
+uint64_t sandbox_expire_secrets(struct sandbox *s, uint64_t now, sandbox_secret_fn *tell, void *arg)
 {
-	return secrets_expire(&s->secrets, now);
+	return secrets_expire(&s->secrets, now, tell, arg);
 }
 
 int sandbox_signal(struct sandbox *s, int sig)

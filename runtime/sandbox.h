@@ -33,7 +33,7 @@ struct sandbox_secret {
 	const char *name;
 	const char *value; /* never in a plan's text, nor in its hash */
 	size_t n;
-	uint64_t ttl_ns; /* from the start on; 0 = as long as the sandbox */
+	uint64_t ttl_ns; /* from when the payload runs; 0 = as long as the sandbox */
 };
 
 struct sandbox_limits {
@@ -194,9 +194,11 @@ struct sandbox_result {
 /* Read what init says. SANDBOX_EXITED: the payload has ended (others may still run). -errno when the
  * sandbox died without saying how (killed as a whole): treat as ended by SIGKILL. */
 int sandbox_dispatch(struct sandbox *s);
-/* Zeroes and removes secrets whose time is over at `now`. Returns when the next one's will be; 0 = never.
- * CLOCK_MONOTONIC ns. */
-uint64_t sandbox_expire_secrets(struct sandbox *s, uint64_t now);
+typedef void sandbox_secret_fn(void *arg, const struct sandbox_secret *gone);
+/* Zeroes and removes secrets whose time is over at `now`, and tells of each. Their time begins with the first call: when
+ * the payload runs. Returns when the next one's will be over; 0 = never. CLOCK_MONOTONIC ns. */
+uint64_t sandbox_expire_secrets(struct sandbox *s, uint64_t now, sandbox_secret_fn *tell,
+				void *arg);
 /* Forward a signal to the payload's process group. */
 int sandbox_signal(struct sandbox *s, int sig);
 /* Kill everything (cgroup.kill), wait until empty, at most timeout_ms. */

@@ -12,7 +12,6 @@
 #include "runtime/setup.h"
 #include "runtime/sys.h"
 #include "userspace/base/auto.h"
-#include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 
 #define PAGE 4096
@@ -96,7 +95,7 @@ static int make_file(struct secrets *s, size_t i, uint32_t host_id)
 
 int secrets_make(struct secrets *s, const struct sandbox_plan *p, uint32_t host_id, struct err *err)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), bytes = PAGE;
+	uint64_t bytes = PAGE;
 	mode_t old;
 	int r = 0;
 
@@ -119,7 +118,6 @@ int secrets_make(struct secrets *s, const struct sandbox_plan *p, uint32_t host_
 		r = make_file(s, i, host_id);
 		if (r < 0)
 			return err_set(err, -r, "secret '%s': %m", x->name);
-		s->end[i] = x->ttl_ns ? now + x->ttl_ns : 0;
 	}
 	return 0;
 }
@@ -156,17 +154,24 @@ static void scrub(struct secrets *s, size_t i)
 	s->end[i] = 0;
 }
 
-uint64_t secrets_expire(struct secrets *s, uint64_t now)
+uint64_t secrets_expire(struct secrets *s, uint64_t now, sandbox_secret_fn *tell, void *arg)
 {
 	uint64_t next = 0;
 
 	for (size_t i = 0; i < SANDBOX_SECRETS_MAX; i++) {
-		if (s->file[i] < 0 || !s->end[i])
+		const struct sandbox_secret *x = s->file[i] >= 0 ? &s->plan->secrets[i] : NULL;
+
+		if (!x || !x->ttl_ns)
 			continue;
-		if (now >= s->end[i])
+		if (!s->end[i] && __builtin_add_overflow(now, x->ttl_ns, &s->end[i]))
+			s->end[i] = UINT64_MAX;
+		if (now >= s->end[i]) {
 			scrub(s, i);
-		else if (!next || s->end[i] < next)
+			if (tell)
+				tell(arg, x);
+		} else if (!next || s->end[i] < next) {
 			next = s->end[i];
+		}
 	}
 	return next;
 }

@@ -80,6 +80,20 @@ class Secret(TestCase):
         s = self.session(PYTHON_IN_SANDBOX, "-c", WAIT, options=[
             "--secret", "short=%s,ttl=300ms" % self.secret(), "--secret", "long=%s,ttl=2h" % self.secret("other")])
         self.assertEqual((s.code, s.out), (0, b"'' ['long'] True\n"))
+        gone = [e["limit"] for e in s.kinds("limit")]
+        self.assertEqual(gone, [{"type": "ttl", "value": 300 * 10**6, "used": 300 * 10**6, "count": 1,
+                                 "effect": "removed", "target": "/run/secrets/short"}])
+        self.assertNotIn("ttl", s.result.get("limits", []))
+
+    def test_time_begins_with_the_payload(self):
+        # Setting a sandbox up takes longer than that, and not a moment of it counts: first the payload runs.
+        s = self.session(PYTHON_IN_SANDBOX, "-c", WAIT.replace("kept = open", "kept = None and open")
+                         .replace("kept.read().strip(\"\\0\")", "kept"),
+                         options=["--secret", "short=%s,ttl=1ms" % self.secret(), "--secret", "long=" + self.secret("other")])
+        self.assertEqual((s.code, s.out), (0, b"None ['long'] True\n"))
+        exec_at = [e["time"] for e in s.kinds("exec") if e["proc"]["args"][0] == PYTHON_IN_SANDBOX]
+        self.assertEqual(len(exec_at), 1)
+        self.assertLess(exec_at[0], s.kinds("limit")[0]["time"])
 
     def test_in_no_core_file(self):
         """Killed by a signal that dumps: the memory that has the value is left nowhere."""

@@ -265,7 +265,7 @@ enum field_type {
 	X(LIMIT_VALUE, "limit.value", FT_U64, FAM_LIMIT, "the limit, in its own unit")             \
 	X(LIMIT_USED, "limit.used", FT_U64, FAM_LIMIT, "what was used when it was hit")            \
 	X(LIMIT_COUNT, "limit.count", FT_U64, FAM_LIMIT, "times it was hit since it was told last") \
-	X(LIMIT_EFFECT, "limit.effect", FT_STR, FAM_LIMIT, "refused, throttled, cut or killed")     \
+	X(LIMIT_EFFECT, "limit.effect", FT_STR, FAM_LIMIT, "refused, throttled, cut, removed or killed") \
 	X(LIMIT_TARGET, "limit.target", FT_STR, FAM_LIMIT, "file or stream at which it was hit")    \
 	X(USAGE_PERIOD, "usage.period_ms", FT_U64, FAM_LIMIT, "time that the sample is about")     \
 	X(USAGE_CPU, "usage.cpu_pct", FT_U64, FAM_LIMIT,                                           \

@@ -19,7 +19,7 @@ static const char *const limit_effects[] = {
 	[WIRE_LIMIT_MEMORY] = "killed",	 [WIRE_LIMIT_PIDS] = "refused",
 	[WIRE_LIMIT_CPU] = "throttled",	 [WIRE_LIMIT_DISK] = "refused",
 	[WIRE_LIMIT_OUTPUT] = "cut",	 [WIRE_LIMIT_TIMEOUT] = "killed",
-	[WIRE_LIMIT_IDLE] = "killed",	 [WIRE_LIMIT_TTL] = "killed",
+	[WIRE_LIMIT_IDLE] = "killed",	 [WIRE_LIMIT_TTL] = "removed",
 	[WIRE_LIMIT_NOFILE] = "refused", [WIRE_LIMIT_FSIZE] = "refused",
 	[WIRE_LIMIT_EVENTS] = "stopped",
 };

@@ -850,6 +850,25 @@ static void tell_limit(void *arg, const struct limit_hit *hit)
 	run->result->limits_hit |= 1u << hit->type;
 }
 
+/* The sandbox goes on without it: that is no limit it has hit. */
+static void tell_secret_gone(void *arg, const struct sandbox_secret *gone)
+{
+	struct run *run = arg;
+	auto_buf struct buf rec = { 0 };
+	char place[sizeof(SECRET_DIR) + 1 + SANDBOX_SECRET_NAME_MAX];
+	const struct limit_hit hit = {
+		.type = WIRE_LIMIT_TTL,
+		.target = place,
+		.value = gone->ttl_ns,
+		.used = gone->ttl_ns,
+		.count = 1,
+	};
+
+	snprintf(place, sizeof(place), "%s/%s", SECRET_DIR, gone->name);
+	if (record_limit(&rec, SANDBOX_ID, &hit) == 0)
+		engine_send_record(run->engine_fd, rec.p, rec.n);
+}
+
 static void hit_timeout(struct run *run)
 {
 	const struct limit_hit hit = {
@@ -1164,7 +1183,9 @@ static int wait_for_end(struct run *run, struct err *err)
 			return start_failed(run, start, err);
 		if (look_at_life(run, now))
 			return 0;
-		run->next_secret = sandbox_expire_secrets(run->sandbox, now);
+		if (has_begun(run))
+			run->next_secret =
+				sandbox_expire_secrets(run->sandbox, now, tell_secret_gone, run);
 		if (!has_begun(run) && now >= run->start_end)
 			return start_failed(run, err_set(err, ETIMEDOUT, "sandbox set-up: %m"),
 					    err);
