@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import stat
@@ -194,6 +195,31 @@ class Secret(TestCase):
         self.assertCode(s, 3)
         inner = [e["proc"]["args"] for e in s.kinds("exec") if e["proc"]["args"][-1].startswith(": --token")]
         self.assertRegex(inner[0][-1], r"^: --token=\[redacted:secret\.t:[0-9a-f]{12}\]; exit 3$")
+
+    def test_as_programs_write_it(self):
+        mark = "SECRET/MARK&q7Zk\"2Lm9'Xv4Tn8"
+        account = '{"type": "service", "apikey": "apikey-q7Zk-2Lm9"}'
+        script = ("import html,json,os,urllib.parse; s=open('/run/secrets/t').read().strip()\n"
+                  "for f in (urllib.parse.quote(s), html.escape(s), json.dumps(s).replace('/','\\\\/'), repr(s), "
+                  "json.load(open('/run/secrets/sa'))['apikey']):\n"
+                  "    print('said:', f, flush=True)\n"
+                  "    os.spawnv(0, '/bin/true', ['true', f])\n"
+                  "os.write(1, ('wide: ' + s).encode('utf-16-le') + b'\\n')\n"
+                  "open('/workspace/out', 'wb').write(open('/run/secrets/t', 'rb').read())\n"
+                  "open('/workspace/else', 'w').write('x')\n")
+        s = self.session(PYTHON_IN_SANDBOX, "-c", script, options=[
+            "--secret", "t=" + self.secret("t", " " + mark + " \n"), "--secret", "sa=" + self.secret("sa", account)])
+        self.assertCode(s, 0)
+        text = self.tty_text(s)
+        told = text + "".join(json.dumps(e["proc"].get("args")) for e in s.kinds("exec")
+                              if e["proc"]["args"][0] == "true").encode()
+        self.assertEqual(len(re.findall(rb"said: .?\[redacted:secret\.", text)), 5, text)
+        for part in (b"q7Zk", b"2Lm9", b"Xv4Tn8", "q7Zk".encode("utf-16-le")):
+            self.assertNotIn(part, told)
+        changes = {e["file"]["path"]: e["file"] for e in s.kinds("workspace.change")}
+        self.assertNotIn("sha256", changes["/workspace/out"])
+        self.assertEqual(changes["/workspace/out"]["unhashed"], "redacted")
+        self.assertIn("sha256", changes["/workspace/else"])
 
 
 if __name__ == "__main__":

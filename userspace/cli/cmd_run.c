@@ -125,7 +125,8 @@ static const struct option_def OPTIONS[] = {
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
 	{ "secret", 0, OPT_STRLIST, AT(secrets), "NAME=FILE[,ttl=TIME]",
 	  "show what FILE holds as " SECRET_DIR "/NAME, to the payload alone, for so long; in no "
-	  "environment and no record. FILE must be yours alone, at most 16K; repeatable" },
+	  "environment, and taken out of the record whole or in a usual encoding, but not in parts "
+	  "that the payload makes of it. FILE must be yours alone, at most 16K; repeatable" },
 	{ "watch", 0, OPT_STRLIST, AT(watch), "PATH",
 	  "tell reads of this file, too, by its path inside and by inode: links and other mounts do "
 	  "not hide it; DIR/ = all below, PREFIX* = all that begin so; repeatable" },

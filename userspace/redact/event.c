@@ -347,6 +347,17 @@ static void answers_field(struct job *j, size_t f)
 	}
 }
 
+/* A file with a known value and nothing else: whoever has its hash could try values against it. */
+static void hash_field(struct job *j, enum field_id f)
+{
+	if (!event_has(j->from, f) || !is_hash_of_value(j->x->r, j->from->v[f].s) || !copy_of(j))
+		return;
+	event_unset(j->to, f);
+	if (!event_has(j->to, F_FILE_UNHASHED))
+		event_set_strz(j->to, F_FILE_UNHASHED, "redacted");
+	j->places++;
+}
+
 static void one_field(struct job *j, size_t f)
 {
 	switch (event_fields[f].type) {
@@ -389,6 +400,8 @@ int redact_event(struct redact *x, const struct event *ev, struct event **ret)
 		for (uint64_t bits = ev->present[w] & x->clean->looked[w]; bits && !j.error;
 		     bits &= bits - 1)
 			one_field(&j, w * 64 + (size_t)__builtin_ctzll(bits));
+	hash_field(&j, F_FILE_SHA256);
+	hash_field(&j, F_FILE_SHA256_BEFORE);
 	if (j.error)
 		return j.error;
 	if (!j.to)

@@ -14,7 +14,7 @@
 #define LITERALS_MAX	  32000 /* of rules and values together */
 #define NOT_MAX		  16	/* exceptions of one rule */
 #define SPANS_MAX	  256	/* in one text; more: all of it */
-#define REDACT_MEMORY_MAX (32u << 20)
+#define REDACT_MEMORY_MAX (128u << 20)
 #define GRAM_BITS	  16
 #define GRAM_WORDS	  ((1u << GRAM_BITS) / 64)
 #define BUCKETS		  4096u
@@ -62,9 +62,12 @@ struct literal {
 	uint16_t next2; /* the same for the window one byte further */
 };
 
+#define VALUE_HASHES 4 /* as it was given and without blanks around it, each also as a line */
+
 struct value {
 	char name[REDACT_NAME_MAX + 1];
-	struct str text; /* what is hashed for the tag */
+	struct str text;	       /* what is hashed for the tag */
+	char sha256[VALUE_HASHES][65]; /* of files that hold nothing else */
 };
 
 /* 64 K bits say which three bytes, without case, a literal's window may begin with. A window is looked for at every
@@ -135,6 +138,9 @@ size_t prefilter_edge(const struct redactor *r, struct str s, bool end, uint16_t
 /* ---- edge.c ---- */
 /* Adds to x->span what stands at x->edges. */
 void find_at_edges(struct redact *x, struct str s);
+
+/* ---- redactor.c ---- */
+bool is_hash_of_value(const struct redactor *r, struct str hex);
 
 /* ---- value.c ---- */
 int value_forms(struct redactor *r, struct str v, uint16_t value);

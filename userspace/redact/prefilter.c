@@ -112,7 +112,8 @@ int prefilter_add(struct prefilter *f, struct str text, uint16_t rule, uint16_t 
 {
 	if (text.n < LITERAL_MIN || text.n > UINT16_MAX)
 		return -EINVAL;
-	for (size_t i = 0; value && i < text.n; i++)
+	/* UTF-16 has NULs everywhere, and cannot have become words. */
+	for (size_t i = 0; value && i < text.n && (text.p[1] || text.p[3]); i++)
 		f->blanks |= is_blank(text.p[i]);
 	return add_one(f, text, rule, value);
 }
@@ -249,9 +250,11 @@ static size_t common(const struct literal *l, struct str s, bool end, size_t mos
 	struct literal part = *l;
 
 	for (size_t n = MIN((size_t)l->n - 1, s.n); n > most; n--) {
+		const char *at = end ? s.p + s.n - n : s.p;
+
 		part.n = (uint16_t)n;
 		part.p = end ? l->p : l->p + l->n - n;
-		if (is_same(&part, end ? s.p + s.n - n : s.p))
+		if ((lower(*at) == lower(*part.p) || is_blank(*at)) && is_same(&part, at))
 			return n;
 	}
 	return most;

@@ -47,9 +47,12 @@ DEFINE_AUTO(redactor, redactor_free)
 int redactor_add_rules(struct redactor *r, const char *name, struct str yaml, struct err *err);
 /* The rules that are built in. */
 int redactor_add_builtin(struct redactor *r, struct err *err);
-/* A secret that is known, with the name that its marks show ("env.DB_PASSWORD"): found as it is, JSON-escaped,
- * percent-encoded, in hex and in base64 however it lies in what was encoded, all without regard to case; of more
- * than one line also line by line. -ERANGE: shorter than REDACT_VALUE_MIN or longer than REDACT_VALUE_MAX. */
+/* A secret that is known, with the name that its marks show ("env.DB_PASSWORD"), without blanks and a byte order mark
+ * around it: found as it is, as JSON, URLs, HTML and Python have it, in hex, in UTF-16, in base64 (of that, too) however
+ * it lies in what was encoded, all without regard to case; of more than one line also line by line, and of one that is
+ * JSON its first 64 strings of 8 bytes and more (fewer if there are many such values). Other encodings and parts of it
+ * are not found, but for a part at a place where a text was cut. -ERANGE: shorter than REDACT_VALUE_MIN or longer than
+ * REDACT_VALUE_MAX; -ENOMEM; -E2BIG: more than REDACT_VALUES_MAX, or too many forms of all. */
 int redactor_add_value(struct redactor *r, const char *name, struct str value);
 /* Originals are sealed for this key (escrow.h). */
 void redactor_set_escrow_key(struct redactor *r, const uint8_t key[REDACT_KEY_LEN]);

@@ -71,13 +71,51 @@ int redactor_add_builtin(struct redactor *r, struct err *err)
 	return e;
 }
 
+/* What programs do with a file's text before they use it: blanks, line ends and a byte order mark are no part of it. */
+static struct str trim(struct str s)
+{
+	static const char blanks[] = " \t\r\n\v\f";
+
+	if (str_starts(s, STR("\xef\xbb\xbf")))
+		s = (struct str){ s.p + 3, s.n - 3 };
+	while (s.n && s.p[s.n - 1] && strchr(blanks, s.p[s.n - 1]))
+		s.n--;
+	while (s.n && s.p[0] && strchr(blanks, s.p[0]))
+		s = (struct str){ s.p + 1, s.n - 1 };
+	return s;
+}
+
+static void hash_hex(char ret[65], struct str s, const char *behind)
+{
+	uint8_t hash[crypto_hash_sha256_BYTES];
+	crypto_hash_sha256_state sha;
+
+	crypto_hash_sha256_init(&sha);
+	crypto_hash_sha256_update(&sha, (const unsigned char *)s.p, s.n);
+	crypto_hash_sha256_update(&sha, (const unsigned char *)behind, strlen(behind));
+	crypto_hash_sha256_final(&sha, hash);
+	sodium_bin2hex(ret, 65, hash, sizeof(hash));
+}
+
+bool is_hash_of_value(const struct redactor *r, struct str hex)
+{
+	for (size_t i = 0; i < r->values_n; i++)
+		for (int k = 0; k < VALUE_HASHES; k++)
+			if (str_eqz(hex, r->values[i].sha256[k]))
+				return true;
+	return false;
+}
+
 int redactor_add_value(struct redactor *r, const char *name, struct str value)
 {
+	struct str copy, given = value;
 	struct value *v;
-	struct str copy;
 
-	while (value.n && (value.p[value.n - 1] == '\n' || value.p[value.n - 1] == '\r'))
-		value.n--;
+	value = trim(given);
+	while (value.n < REDACT_VALUE_MIN && given.n && strchr("\r\n", given.p[given.n - 1]))
+		given.n--; /* all blanks: they are it */
+	if (value.n < REDACT_VALUE_MIN)
+		value = given;
 	if (value.n < REDACT_VALUE_MIN || value.n > REDACT_VALUE_MAX)
 		return -ERANGE;
 	if (r->values_n == REDACT_VALUES_MAX)
@@ -87,6 +125,10 @@ int redactor_add_value(struct redactor *r, const char *name, struct str value)
 		return -ENOMEM;
 	v = &r->values[r->values_n++];
 	v->text = copy;
+	hash_hex(v->sha256[0], given, "");
+	hash_hex(v->sha256[1], copy, "");
+	hash_hex(v->sha256[2], copy, "\n");
+	hash_hex(v->sha256[3], given, "\n");
 	snprintf(v->name, sizeof(v->name), "%s", name);
 	for (char *c = v->name; *c; c++)
 		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.+",

@@ -10,11 +10,20 @@
 #define LINE_MIN  12
 #define LINES_MAX 512
 
+/* Most values have nothing that would be escaped: many forms are the same. */
+static bool is_there(const struct prefilter *f, struct str s, uint16_t value)
+{
+	for (size_t i = f->n; i-- > 0 && f->v[i].value == value;)
+		if (f->v[i].n == s.n && !memcmp(f->v[i].p, s.p, s.n))
+			return true;
+	return false;
+}
+
 static int add_form(struct redactor *r, struct str s, uint16_t value)
 {
 	struct str copy;
 
-	if (s.n < FORM_MIN || s.n > UINT16_MAX)
+	if (s.n < FORM_MIN || s.n > UINT16_MAX || is_there(&r->pre, s, value))
 		return 0;
 	copy = arena_strndup(&r->mem, s.p, s.n);
 	return copy.p ? prefilter_add(&r->pre, copy, 0, value) : -ENOMEM;
@@ -64,27 +73,45 @@ static int add_hex(struct redactor *r, struct str v, struct buf *b, uint16_t val
 	return b->failed ? -ENOMEM : add_form(r, (struct str){ b->p, b->n }, value);
 }
 
-static bool is_unreserved(char c)
+static bool is_kept(char c, const char *kept)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       (c && strchr("-._~", c));
+	       (c && strchr(kept, c));
 }
 
-/* RFC 3986; forms write a blank as '+'. */
-static int add_url(struct redactor *r, struct str v, struct buf *b, bool plus, uint16_t value)
+/* RFC 3986, but for what writers keep as it is; forms write a blank as '+'. */
+static int add_url(struct redactor *r, struct str v, struct buf *b, const char *kept, bool plus,
+		   uint16_t value)
 {
 	buf_reset(b);
 	for (size_t i = 0; i < v.n; i++) {
-		if (is_unreserved(v.p[i]))
+		if (is_kept(v.p[i], kept))
 			buf_addc(b, v.p[i]);
 		else if (plus && v.p[i] == ' ')
 			buf_addc(b, '+');
 		else
 			buf_printf(b, "%%%02X", (unsigned char)v.p[i]);
 	}
-	if (b->failed)
-		return -ENOMEM;
-	return b->n == v.n && !plus ? 0 : add_form(r, (struct str){ b->p, b->n }, value);
+	return b->failed ? -ENOMEM : add_form(r, (struct str){ b->p, b->n }, value);
+}
+
+static int add_all_urls(struct redactor *r, struct str v, struct buf *b, uint16_t value)
+{
+	static const char *const kept[] = {
+		"-._~",	     /* RFC 3986 */
+		"-._~/",     /* Python's quote */
+		"-_.!~*'()", /* JavaScript's encodeURIComponent, and encodeURI: */
+		"-_.!~*'();/?:@&=+$,#",
+		"*-._", /* forms (URL standard) */
+	};
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < ARRAY_SIZE(kept); i++) {
+		e = add_url(r, v, b, kept[i], false, value);
+		if (e == 0 && memchr(v.p, ' ', v.n))
+			e = add_url(r, v, b, kept[i], true, value);
+	}
+	return e;
 }
 
 static size_t utf8_code(struct str s, unsigned *ret)
@@ -100,20 +127,32 @@ static size_t utf8_code(struct str s, unsigned *ret)
 	return n;
 }
 
-/* RFC 8259; `ascii`: what is not is escaped, as many writers do. */
-static int add_json(struct redactor *r, struct str v, struct buf *b, bool ascii, uint16_t value)
+enum {
+	JSON_ASCII = 1, /* what is not is escaped: Python */
+	JSON_SLASH = 2, /* and '/': PHP */
+	JSON_HTML = 4,	/* and what HTML knows: Go */
+	JSON_FORMS = 8,
+};
+
+/* RFC 8259, as its writers do. */
+static int add_json(struct redactor *r, struct str v, struct buf *b, int how, uint16_t value)
 {
-	static const char named[] = "\"\\\b\f\n\r\t", as[] = "\"\\bfnrt";
+	static const char named[] = "\"\\\b\f\n\r\t/", as[] = "\"\\bfnrt/";
+	bool ascii = how & JSON_ASCII;
 
 	buf_reset(b);
 	for (size_t i = 0, n = 1; i < v.n; i += n) {
 		const char *at = v.p[i] ? strchr(named, v.p[i]) : NULL;
 		unsigned code;
 
+		if (v.p[i] == '/' && !(how & JSON_SLASH))
+			at = NULL;
+
 		n = utf8_code((struct str){ v.p + i, v.n - i }, &code);
 		if (at)
 			buf_printf(b, "\\%c", as[at - named]);
-		else if (code < 0x20 || (code >= 0x80 && ascii && code <= 0xffff))
+		else if (code < 0x20 || (code >= 0x80 && ascii && code <= 0xffff) ||
+			 (how & JSON_HTML && code < 0x80 && strchr("<>&", (int)code)))
 			buf_printf(b, "\\u%04x", code);
 		else if (code > 0xffff && ascii)
 			buf_printf(b, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10),
@@ -121,9 +160,88 @@ static int add_json(struct redactor *r, struct str v, struct buf *b, bool ascii,
 		else
 			buf_add(b, v.p + i, n);
 	}
+	return b->failed ? -ENOMEM : add_form(r, (struct str){ b->p, b->n }, value);
+}
+
+/* HTML 13.1.4, with each way to write the two quotes that is in use. */
+static int add_html(struct redactor *r, struct str v, struct buf *b, uint16_t value)
+{
+	static const char *const quotes[][2] = {
+		{ "&quot;", "&#x27;" },		       /* Python */
+		{ "&#34;", "&#39;" },		       /* Go */
+		{ "&quot;", "&#39;" },		       /* JavaScript's libraries */
+		{ "&quot;", "&#039;" },		       /* PHP */
+		{ "&quot;", "&apos;" },		       /* XML */
+		{ "&quot;", "'" },	{ "\"", "'" }, /* text, not an attribute */
+	};
+	int e = 0;
+
+	for (size_t q = 0; e == 0 && q < ARRAY_SIZE(quotes); q++) {
+		buf_reset(b);
+		for (size_t i = 0; i < v.n; i++) {
+			if (v.p[i] == '&')
+				buf_addz(b, "&amp;");
+			else if (v.p[i] == '<')
+				buf_addz(b, "&lt;");
+			else if (v.p[i] == '>')
+				buf_addz(b, "&gt;");
+			else if (v.p[i] == '"' || v.p[i] == '\'')
+				buf_addz(b, quotes[q][v.p[i] == '\'']);
+			else
+				buf_addc(b, v.p[i]);
+		}
+		e = b->failed ? -ENOMEM : add_form(r, (struct str){ b->p, b->n }, value);
+	}
+	return e;
+}
+
+/* A string's literal in Python, of text or of bytes, between ' or ". */
+static int add_repr(struct redactor *r, struct str v, struct buf *b, bool bytes, bool quote,
+		    uint16_t value)
+{
+	static const char named[] = "\\\n\r\t'", as[] = "\\nrt'";
+
+	buf_reset(b);
+	for (size_t i = 0; i < v.n; i++) {
+		unsigned char c = (unsigned char)v.p[i];
+		const char *at = c && (c != '\'' || quote) ? strchr(named, c) : NULL;
+
+		if (at)
+			buf_printf(b, "\\%c", as[at - named]);
+		else if (c < 0x20 || c == 0x7f || (bytes && c >= 0x80))
+			buf_printf(b, "\\x%02x", c);
+		else
+			buf_addc(b, v.p[i]);
+	}
+	return b->failed ? -ENOMEM : add_form(r, (struct str){ b->p, b->n }, value);
+}
+
+/* RFC 2781, both orders: without the bytes at its ends that only one of them has. And that in base64, as PowerShell
+ * takes it. */
+static int add_utf16(struct redactor *r, struct str v, struct buf *b, struct buf *b64,
+		     uint16_t value)
+{
+	bool ascii = true;
+	int e;
+
+	buf_reset(b);
+	for (size_t i = 0, n = 1; i < v.n; i += n) {
+		unsigned code, units[2], k = 0;
+
+		n = utf8_code((struct str){ v.p + i, v.n - i }, &code);
+		ascii &= code < 0x80;
+		if (code > 0xffff)
+			units[k++] = 0xd7c0 + (code >> 10);
+		units[k++] = code > 0xffff ? 0xdc00 + (code & 0x3ff) : code;
+		for (unsigned u = 0; u < k; u++) {
+			buf_addc(b, (char)units[u]);
+			buf_addc(b, (char)(units[u] >> 8));
+		}
+	}
 	if (b->failed)
 		return -ENOMEM;
-	return b->n == v.n ? 0 : add_form(r, (struct str){ b->p, b->n }, value);
+	e = add_form(r, (struct str){ b->p, b->n - ascii }, value);
+	return e < 0 ? e : add_all_base64(r, (struct str){ b->p, b->n }, b64, value);
 }
 
 static int add_lines(struct redactor *r, struct str v, uint16_t value)
@@ -150,26 +268,115 @@ static int add_lines(struct redactor *r, struct str v, uint16_t value)
 	return e;
 }
 
-int value_forms(struct redactor *r, struct str v, uint16_t value)
+static int add_all_forms(struct redactor *r, struct str v, uint16_t value)
 {
-	auto_buf struct buf b = { 0 };
+	auto_buf struct buf b = { 0 }, wide = { 0 };
 	int e;
 
 	buf_init(&b, 8 * REDACT_VALUE_MAX);
+	buf_init(&wide, 8 * REDACT_VALUE_MAX);
 	e = add_form(r, v, value);
 	if (e == 0)
 		e = add_all_base64(r, v, &b, value);
 	if (e == 0)
 		e = add_hex(r, v, &b, value);
 	if (e == 0)
-		e = add_url(r, v, &b, false, value);
-	if (e == 0 && memchr(v.p, ' ', v.n))
-		e = add_url(r, v, &b, true, value);
+		e = add_all_urls(r, v, &b, value);
+	for (int how = 0; e == 0 && how < JSON_FORMS; how++)
+		e = add_json(r, v, &b, how, value);
 	if (e == 0)
-		e = add_json(r, v, &b, false, value);
+		e = add_html(r, v, &b, value);
+	for (int how = 0; e == 0 && how < 4; how++)
+		e = add_repr(r, v, &b, how & 1, how & 2, value);
 	if (e == 0)
-		e = add_json(r, v, &b, true, value);
+		e = add_utf16(r, v, &wide, &b, value);
 	if (e == 0)
 		e = add_lines(r, v, value);
 	return e;
+}
+
+/* ---- what is in a secret that is JSON ---- */
+
+#define STRINGS_MAX	     64			/* of one value */
+#define STRING_MIN	     8			/* bytes */
+#define LITERALS_FOR_STRINGS (LITERALS_MAX / 2) /* the rest is for the values themselves */
+
+static void add_utf8(struct buf *b, unsigned code)
+{
+	if (code < 0x80) {
+		buf_addc(b, (char)code);
+	} else if (code < 0x800) {
+		buf_addc(b, (char)(0xc0 | code >> 6));
+		buf_addc(b, (char)(0x80 | (code & 0x3f)));
+	} else {
+		buf_addc(b, (char)(0xe0 | code >> 12));
+		buf_addc(b, (char)(0x80 | (code >> 6 & 0x3f)));
+		buf_addc(b, (char)(0x80 | (code & 0x3f)));
+	}
+}
+
+static unsigned hex4(const char *p)
+{
+	unsigned code = 0;
+
+	for (int i = 0; i < 4; i++)
+		code = (code << 4) + ((unsigned)p[i] & 0xf) + (p[i] > '9' ? 9 : 0);
+	return code;
+}
+
+/* The string behind the '"' before `at`, decoded; returns where it ends, behind its '"', or v.n. */
+static size_t json_string(struct str v, size_t at, struct buf *ret)
+{
+	static const char named[] = "bfnrt", is[] = "\b\f\n\r\t";
+
+	buf_reset(ret);
+	while (at < v.n && v.p[at] != '"') {
+		const char *c;
+
+		if (v.p[at] != '\\' || at + 1 >= v.n) {
+			buf_addc(ret, v.p[at++]);
+			continue;
+		}
+		at++;
+		if (v.p[at] == 'u' && v.n - at > 4) {
+			add_utf8(ret, hex4(v.p + at + 1));
+			at += 5;
+			continue;
+		}
+		c = v.p[at] ? strchr(named, v.p[at]) : NULL;
+		buf_addc(ret, c ? is[c - named] : v.p[at]);
+		at++;
+	}
+	return MIN(at + 1, v.n);
+}
+
+/* Programs take one of its strings and use that alone. Names of members are none of them. */
+static int add_json_strings(struct redactor *r, struct str v, uint16_t value)
+{
+	auto_buf struct buf b = { 0 };
+	size_t at = 0, behind;
+	int e = 0, n = 0;
+
+	buf_init(&b, REDACT_VALUE_MAX + 16);
+	if (v.p[0] != '{' && v.p[0] != '[')
+		return 0;
+	while (e == 0 && at < v.n && n < STRINGS_MAX && r->pre.n < LITERALS_FOR_STRINGS) {
+		if (v.p[at++] != '"')
+			continue;
+		at = behind = json_string(v, at, &b);
+		while (behind < v.n && strchr(" \t\r\n", v.p[behind]) && v.p[behind])
+			behind++;
+		if ((behind < v.n && v.p[behind] == ':') || b.n < STRING_MIN || b.failed)
+			continue;
+		n++;
+		e = add_all_forms(r, (struct str){ b.p, b.n }, value);
+	}
+	return e;
+}
+
+int value_forms(struct redactor *r, struct str v, uint16_t value)
+{
+	int e = add_all_forms(r, v, value);
+
+	return e < 0 ? e : add_json_strings(r, v, value);
 }
