@@ -136,7 +136,7 @@ class Judge(Judged):
         self.assertEqual(os.listdir(work), [])
 
     def test_bad_words(self):
-        for words, said in ((["--only", "P61"], "there is no 'P61'"), (["--only", "P01,,x"], "there is no 'x'"),
+        for words, said in ((["--only", "P61"], "there is no 'P61'"), (["--only", ""], "names no attack"), (["--only", "P01,,x"], "there is no 'x'"),
                             (["P01"], "unexpected word"), (["--policy", "strict", "--only", "P16b"], "nothing to try"),
                             (["--policy", self.path("nothing.yaml")], "nothing.yaml")):
             done = self.warder("selftest", *words)

@@ -49,6 +49,10 @@ class Sessions(TestCase):
                                (["--reason", "exit"], [b, a]), (["--state", "open"], []),
                                (["--dst", "*"], []), (["--rule", "*"], [])):
             self.assertEqual(self.listed(*options), found, options)
+        for option in ("--state", "--reason"):
+            done = self.warder("sessions", option, "foo")
+            self.assertCode(done, 125)
+            self.assertOneLine(done, option, "'foo'")
         self.assertIn(b, self.words("sessions", "search", "beta"))
         self.assertNotIn(a, self.words("sessions", "search", "beta"))
         shown = json.loads(self.words("sessions", "show", "--json", b[:12]) if a[:12] != b[:12]

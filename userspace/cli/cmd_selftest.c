@@ -154,6 +154,8 @@ static bool is_chosen(const struct scenario *s, const char *only)
 /* Each word of --only names one. */
 static int check_only(const char *only, struct err *err)
 {
+	if (only && !*only)
+		return err_set(err, EINVAL, "option '--only' names no attack (--list)");
 	for (const char *p = only; p && *p; p += strspn(p, ",")) {
 		size_t n = strcspn(p, ",");
 		bool found = false;

@@ -11,6 +11,7 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/sessions.h"
 #include "userspace/cli/util.h"
+#include "userspace/pipeline/outcome.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/trail.h"
 #include "userspace/replay/timeline.h"
@@ -187,6 +188,23 @@ static int print_row(void *arg, const struct catalog_row *row)
 }
 
 /* ---- list, search, show ---- */
+
+/* A misspelt word would find nothing, as if there were nothing. */
+static int check_words(const struct sessions_args *a, struct err *err)
+{
+	static const char *const states[] = { "sealed", "open", "damaged", "other" };
+	bool known = !a->state;
+
+	for (size_t i = 0; !known && i < ARRAY_SIZE(states); i++)
+		known = !strcmp(a->state, states[i]);
+	if (!known)
+		return err_set(err, EINVAL,
+			       "option '--state': '%s' is not sealed, open, damaged or other",
+			       a->state);
+	if (a->reason && strcmp(a->reason, outcome_reason(a->reason)) != 0)
+		return err_set(err, EINVAL, "option '--reason': '%s' ends no session", a->reason);
+	return 0;
+}
 
 static int make_filter(struct catalog_filter *f, const struct sessions_args *a, const char *text,
 		       struct err *err)
@@ -495,6 +513,8 @@ int cmd_sessions(int argc, char **argv)
 		err_set(&err, EINVAL,
 			actions[i].word ? "'%s' needs one %s" : "'%s' takes no argument", action,
 			!strcmp(action, "search") ? "text" : "session");
+	else
+		check_words(&a, &err);
 	if (err.code)
 		return cli_bad_usage("sessions", &err);
 	if (!strcmp(action, "log"))

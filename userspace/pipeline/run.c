@@ -609,7 +609,7 @@ static int prepare(struct run *run, struct err *err)
 	/* What a warder that was killed left behind: nobody else comes by to remove it. */
 	r = sandbox_sweep(NULL);
 	if (r > 0 && run->opt->hub_fd <= 0) /* an agent's client has nothing to do with it */
-		log_info("removed what %d killed sandboxes left behind", r);
+		log_info("removed what %d killed sandbox%s left behind", r, r == 1 ? "" : "es");
 	r = sandbox_plan_new(&run->plan, &run->spec, err);
 	if (r < 0)
 		return r;

@@ -103,8 +103,10 @@ static bool is_left_over(int fd)
 {
 	struct stat st;
 
-	/* Made, but not locked yet: a warder that starts at this moment. */
-	return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+		return false;
+	/* Made, but not locked yet: a warder that starts at this moment. It locks before it writes. */
+	return faccessat(fd, "run.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
 	       st.st_mtime + 10 < time(NULL);
 }
 

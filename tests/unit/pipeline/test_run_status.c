@@ -60,7 +60,7 @@ static void test_life(void **state)
 static void test_sweep(void **state)
 {
 	const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
-	int dead = -1, alive = -1, fresh = -1;
+	int dead = -1, alive = -1, fresh = -1, killed = -1;
 
 	assert_int_equal(run_status_open(&dead, "dead", getuid(), getgid(), NULL), 0);
 	assert_int_equal(run_status_open(&alive, "alive", getuid(), getgid(), NULL), 0);
@@ -70,7 +70,12 @@ static void test_sweep(void **state)
 	futimens(alive, old);
 	close(dead);
 	close(fresh);
-	assert_int_equal(run_status_sweep(), 1);
+	/* It was locked before that was written: killed a moment ago, not about to start. */
+	assert_int_equal(run_status_open(&killed, "killed", getuid(), getgid(), NULL), 0);
+	assert_int_equal(run_status_write(killed, "run", STR("{}")), 0);
+	close(killed);
+	assert_int_equal(run_status_sweep(), 2);
+	assert_false(is_there(*state, "killed"));
 	assert_false(is_there(*state, "dead"));
 	assert_true(is_there(*state, "alive"));
 	assert_true(is_there(*state, "fresh"));
