@@ -128,7 +128,12 @@ class Secret(TestCase):
         others = self.secret("others")
         os.chown(others, 12345, 12345)
         os.mkdir(self.path("dir"), 0o700)
+        os.mkdir(self.path("anybodys"))
+        os.chmod(self.path("anybodys"), 0o777)
+        replaced, led = self.secret("anybodys/secret"), self.path("led")
+        os.symlink(replaced, led)
         cases = [
+            (["token=" + replaced], "may replace it"), (["token=" + led], "may replace it"),
             (["token"], "NAME=FILE"), (["=" + good], "NAME=FILE"), (["token="], "NAME=FILE"),
             (["token=%s,ttl=soon" % good], "soon"), (["token=%s,ttl=0" % good], "not a time"),
             (["token=" + self.path("absent")], "No such file"), (["token=" + self.path("dir")], "not a file"),

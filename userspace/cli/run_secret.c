@@ -73,6 +73,7 @@ static ssize_t read_file(const char *name, const char *path, char *ret, size_t m
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 	ssize_t n;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, errno, "secret '%s': '%s': %m", name, path);
@@ -82,6 +83,9 @@ static ssize_t read_file(const char *name, const char *path, char *ret, size_t m
 		return err_set(err, EPERM,
 			       "secret '%s': '%s' must be yours and yours alone (chown, chmod 600)",
 			       name, path);
+	r = file_trusted(fd, path, err); /* who may write the directory puts another file there */
+	if (r < 0)
+		return err_wrap(err, r, "secret '%s'", name);
 	n = fd_read_full(fd, ret, max);
 	return n < 0 ? err_set(err, (int)-n, "secret '%s': '%s': %m", name, path) : n;
 }
