@@ -65,6 +65,8 @@ class Policy(TestCase):
             ("limits: { pids: [10, 7000] }\n", ":1:18", "one value, not a list"),
             ("network: { mode: [none, host] }\n", ":1:19", "one value, not a list"),
             ("redact: { escrow: [a, b] }\n", ":1:20", "one value, not a list"),
+            ("network: none\n", ":1:10", "holds keys"), ("limits: 5\n", ":1:9", "holds keys"),
+            ("secrets: { token: f }\n", ":1:19", "holds no keys"),
             ("limits: { memory: 0 }\n", "", "there must be one"),
             ("network: { mode: none, allow: [a.example] }\n", "", "not 'allow'"),
         ]

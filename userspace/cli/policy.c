@@ -74,8 +74,18 @@ static int unknown_key(const struct flat_file *file, const struct flat_entry *e,
 {
 	const char *names[ARRAY_SIZE(KEYS)], *near;
 
-	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
+		const size_t n = strlen(KEYS[i].key), k = strlen(e->key);
+
 		names[i] = KEYS[i].key;
+		if (!strncmp(KEYS[i].key, e->key, k) && KEYS[i].key[k] == '.')
+			return err_set(err, EINVAL, "%s:%d:%d: '%s' holds keys, such as '%s: ...'",
+				       file->path, e->line, e->col, e->key, KEYS[i].key + k + 1);
+		if (!strncmp(KEYS[i].key, e->key, n) && e->key[n] == '.')
+			return err_set(err, EINVAL, "%s:%d:%d: '%s' holds no keys: %s", file->path,
+				       e->line, e->col, KEYS[i].key,
+				       "a value or a list of them ([...])");
+	}
 	near = full_key(e->key);
 	if (!near)
 		near = closest_name(e->key, names, ARRAY_SIZE(names));
