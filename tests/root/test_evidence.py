@@ -133,6 +133,40 @@ class Verify(TestCase):
         done = cmd("sh", "-c", '"$0" events "$1" | true; "$0" events "$1" | head -n 1', WARDER, self.s.dir)
         self.assertEqual((done.code, done.err), (0, b""), done)
 
+    READERS = (["events"], ["replay", "--events"], ["replay", "--tty"], ["replay", "--default-rules"], ["export", "--format", "json"],
+               ["export", "--format", "cast"])
+
+    def told_by_all(self, *words):
+        """Whatever reads the record says that it is not whole, with the same exit code."""
+        for command in self.READERS:
+            done = self.warder(command[0], self.s.dir, *command[1:])
+            self.assertCode(done, 125)
+            for word in words:
+                self.assertIn(word, done.err, done)
+        done = self.warder("export", "--all", self.s.dir, "file:" + self.path("out"))
+        self.assertCode(done, 125)
+        for command in (["diff", self.s.dir], ["diff", "--workspace"]):
+            self.assertCode(self.warder(*command, self.s.dir), 125)
+
+    def test_cut_and_appended_are_told_by_all_readers(self):
+        path = self.s.segments()[-1]
+        with open(path, "rb") as f:
+            good = f.read()
+        for made, words in ((good + good, [b"added behind the seal"]), (good + b"x", [b"added behind the seal"]),
+                            (good[:-1], [b"cut", b"warder verify"]), (good[:len(good) // 2], [b"cut", b"warder verify"])):
+            with open(path, "wb") as f:
+                f.write(made)
+            self.told_by_all(*words)
+        with open(path, "wb") as f:
+            f.write(good)
+        other = path.replace("0001", "0002")
+        shutil.copy(path, other)
+        self.told_by_all()
+        os.unlink(other)
+        self.assertIntact(self.s)
+        for command in self.READERS:
+            self.assertCode(self.warder(command[0], self.s.dir, *command[1:]), 0)
+
     def test_events_of_a_cut_record(self):
         path = self.s.segments()[-1]
         os.truncate(path, os.path.getsize(path) // 2)

@@ -307,6 +307,18 @@ class Redact(TestCase):
             self.assertCode(self.warder("verify", s.dir), 1)
             self.assertOneLine(self.warder("redact", "reveal", "--key", key, s.dir), "altered")
 
+    def test_reveal_of_a_record_that_is_not_whole(self):
+        key = self.keys()
+        s = self.session("echo", TOKEN, options=["--redact-escrow", key + ".pub"])
+        with open(s.segments()[-1], "rb") as f:
+            good = f.read()
+        for made, word in ((good[:-1], "cut"), (good[:-300], "cut"), (good + good, "added behind the seal")):
+            with open(s.segments()[-1], "wb") as f:
+                f.write(made)
+            done = self.warder("redact", "reveal", "--key", key, s.dir)
+            self.assertCode(done, 125)
+            self.assertIn(word, done.err.decode())
+
     def test_what_the_escrow_lacks_is_told(self):
         key = self.keys()
         flood = "import sys\nfor i in range(200000): print('gh' + 'p_%036x' % (i * 0x9e3779b97f4a7c15f39cc0605cedc835))"

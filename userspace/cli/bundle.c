@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
@@ -132,19 +133,57 @@ int bundle_open(int *ret_fd, const char *word, const char *command, struct err *
 	return bundle_open_told(ret_fd, id, word, command, err);
 }
 
+DEFINE_AUTO(journal_reader, journal_reader_free)
+
+/* 1: the seal stands behind record `records`, and nothing behind it; 0: it is not there. */
+static int has_seal(int fd, uint64_t records, struct err *err)
+{
+	AUTO(journal_reader) struct journal_reader *reader = NULL;
+	uint64_t seq = 0;
+	struct str rec;
+	int r = journal_reader_open(&reader, fd, err);
+
+	if (r == 0)
+		r = journal_reader_seek(reader, records, err);
+	if (r == 0)
+		r = journal_reader_next(reader, &rec, &seq, err);
+	if (r == 1)
+		return err_set(err, EBADMSG, "there are more records than the %llu of its manifest",
+			       (unsigned long long)records);
+	return r < 0 ? r : journal_reader_at_end(reader);
+}
+
+/* The manifest is written before the seal: who writes both holds this lock. */
+static bool has_writer(int fd)
+{
+	auto_close int dir = openat(fd, ".", BUNDLE_FLAGS);
+
+	return dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) < 0;
+}
+
 int bundle_check_end(int fd, uint64_t last, struct err *err)
 {
 	auto_buf struct buf text = { 0 };
 	struct manifest_info m;
+	int r;
 
 	buf_init(&text, MANIFEST_MAX);
 	if (manifest_load(fd, &text) < 0 ||
-	    manifest_parse((struct str){ text.p, text.n }, &m) < 0 || !m.sealed ||
-	    last >= m.records)
+	    manifest_parse((struct str){ text.p, text.n }, &m) < 0 || !m.sealed)
 		return 0;
+	r = has_seal(fd, m.records, err);
+	if (r == 0 && has_writer(fd))
+		return 0;
+	if (r == 0) /* it may have come in between */
+		r = has_seal(fd, m.records, err);
+	if (r != 0)
+		return MIN(r, 0);
+	if (last < m.records)
+		return err_set(err, EBADMSG,
+			       "the record ends at %llu of %llu: it was cut; see `warder verify`",
+			       (unsigned long long)last, (unsigned long long)m.records);
 	return err_set(err, EBADMSG,
-		       "the record ends at %llu of %llu: it was cut; see `warder verify`",
-		       (unsigned long long)last, (unsigned long long)m.records);
+		       "the end of the record is missing: it was cut; see `warder verify`");
 }
 
 /* One file: a key a line. Returns how many keys there are now. */

@@ -81,6 +81,8 @@ static int read_in(struct catalog *c, const char *word, const char *as, struct e
 
 	if (r == 0)
 		r = catalog_index(c, fd, as, err);
+	if (r == 0)
+		r = bundle_check_end(fd, UINT64_MAX, err);
 	return r < 0 ? err_wrap(err, r, "session '%s'", word) : 0;
 }
 

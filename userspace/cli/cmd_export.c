@@ -194,7 +194,13 @@ static int export_to(const struct export_args *a, const char *word, int bundle, 
 	fanout_notify(fanout);
 	wait_ms = (a->wait ? a->wait : WAIT_DEFAULT_NS) / NSEC_PER_MSEC;
 	r = fanout_drain(fanout, last, (int)MIN(wait_ms, INT32_MAX));
-	return report(fanout, &fo, last, r, to_stdout ? stderr : stdout);
+	r = report(fanout, &fo, last, r, to_stdout ? stderr : stdout);
+	/* What there is was sent; that it is not all is no success. */
+	if (bundle_check_end(bundle, UINT64_MAX, err) < 0) {
+		err_wrap(err, -EBADMSG, "session '%s'", word);
+		return cli_fail(err);
+	}
+	return r;
 }
 
 int cmd_export(int argc, char **argv)

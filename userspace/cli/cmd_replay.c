@@ -156,10 +156,7 @@ static int show(void *arg, const struct event *ev, struct err *err)
 
 static int play(struct player *p, int fd, struct err *err)
 {
-	uint64_t last = 0;
-	int r = session_walk(fd, show, p, &last, err);
-
-	return r == 0 && !ferror(stdout) ? bundle_check_end(fd, last, err) : r;
+	return session_walk(fd, show, p, NULL, err);
 }
 
 static int replay_timeline(const struct replay_args *args, int fd, struct err *err)
@@ -334,6 +331,8 @@ int cmd_replay(int argc, char **argv)
 		r = replay_keys(&args, fd, &err);
 	else
 		r = replay_timeline(&args, fd, &err);
+	if (r == 0 && !ferror(stdout))
+		r = bundle_check_end(fd, UINT64_MAX, &err);
 	if (r < 0) {
 		fflush(stdout);
 		if (!err.code)

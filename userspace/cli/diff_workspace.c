@@ -179,7 +179,7 @@ static int find(struct found *f, const char *word, struct err *err)
 		r = ask(fd, err);
 	if (r > 0)
 		r = wait_scan(reader, f, err);
-	if (r == 0 && ended)
+	if (r == 0)
 		r = bundle_check_end(fd, seq, err);
 	if (r == 0 && !f->scans)
 		r = err_set(err, ENODATA,

@@ -192,6 +192,8 @@ int export_render(const struct export_render *opt, const char *word, int bundle,
 		return cli_fail(err);
 	if (tty) {
 		r = export_tty(opt->format, bundle, w.out, err);
+		if (r == 0)
+			r = bundle_check_end(bundle, UINT64_MAX, err);
 		if (r < 0) {
 			fflush(w.out);
 			err_wrap(err, r, "session '%s'", word);

@@ -219,6 +219,8 @@ int redact_reveal(const char *word, const char *key_path, uint64_t record, struc
 		r = reveal_payload(payload, secret, (struct str){ wanted.p, wanted.n }, err);
 	}
 	sodium_memzero(secret, sizeof(secret));
+	if (r == 0)
+		r = bundle_check_end(fd, UINT64_MAX, err);
 	if (r == 0 && !any)
 		r = err_set(err, ENOENT, "session '%s': no originals are kept in it", word);
 	return r;

@@ -156,6 +156,22 @@ static const char *frame_fits(const struct journal_reader *r, const struct frame
 	return NULL;
 }
 
+/* What stands behind the seal is not of whoever sealed it, and no reader may keep silent about it. */
+static const char *behind_seal(struct journal_reader *r, uint64_t end)
+{
+	struct segment_file f = SEGMENT_FILE_OF(r->file.kind);
+	uint64_t size;
+
+	if (segment_file_size(&r->file, &size) == 0 && size > end)
+		return "bytes were added behind the seal";
+	if (r->file.number < SEGMENT_NUMBER_MAX &&
+	    segment_file_open(&f, r->dirfd, r->file.number + 1, O_RDONLY) == 0) {
+		segment_file_close(&f);
+		return "a segment was added behind the seal";
+	}
+	return NULL;
+}
+
 /* READ_OK with a frame of records ready, or passed over; READ_END: nothing (more) yet. */
 static int next_frame(struct journal_reader *r, struct err *err)
 {
@@ -210,6 +226,10 @@ again:
 			r->left = frame.h.n;
 		}
 	} else if (frame.h.type == FRAME_SEAL) {
+		r->off = frame_end(&frame);
+		why = behind_seal(r, r->off);
+		if (why)
+			return bad(r, EBADMSG, why, err);
 		r->end = true;
 	}
 	r->off = frame_end(&frame);

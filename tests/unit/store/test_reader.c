@@ -106,6 +106,36 @@ static void test_aside(void **state)
 	bundle_free(&b);
 }
 
+/* After all records, so that they can be shown, and before anybody thinks that this is all. */
+static void test_what_is_behind_the_seal_is_told(void **state)
+{
+	struct bundle b = bundle_new();
+	struct journal_reader *r = NULL;
+	struct err err = { 0 };
+	struct str rec;
+	size_t n;
+	char *text;
+
+	(void)state;
+	sealed_bundle(&b, 3, 3, 0, 0);
+	text = slurp(b.fd, "events.0001.seg", &n);
+	spit(b.fd, "events.0002.seg", text, n);
+	text[n] = 'x'; /* in place of the 0 behind it */
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(journal_reader_open(&r, b.fd, NULL), 0);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(journal_reader_next(r, &rec, NULL, NULL), 1);
+		assert_int_equal(journal_reader_next(r, &rec, NULL, &err), -EBADMSG);
+		assert_non_null(strstr(err.text, k ? "bytes were added behind the seal"
+						   : "a segment was added behind the seal"));
+		assert_false(journal_reader_at_end(r));
+		journal_reader_free(r);
+		spit(b.fd, "events.0001.seg", text, n + 1);
+	}
+	free(text);
+	bundle_free(&b);
+}
+
 static void test_seek_ahead_of_the_writer(void **state)
 {
 	struct bundle b = bundle_new();
@@ -232,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_seek),
 		cmocka_unit_test(test_aside),
 		cmocka_unit_test(test_seek_ahead_of_the_writer),
+		cmocka_unit_test(test_what_is_behind_the_seal_is_told),
 		cmocka_unit_test(test_reading_while_another_process_writes),
 		cmocka_unit_test(test_damage),
 	};
