@@ -205,6 +205,10 @@ static void check_for(struct ruleset *rs, enum rule_for key, const struct ynode 
 	size_t names_n = key == RULE_FOR_BACKEND ? ARRAY_SIZE(backends) : ARRAY_SIZE(tiers);
 	char hint[96];
 
+	if (key == RULE_FOR_POLICY && !strpbrk(s.p, "*?[") &&
+	    (strspn(s.p, "0123456789abcdef") != s.n || s.n > 64))
+		rule_error(rs, ynode_pos(n), "policy '%s' is not the beginning of a plan's hash",
+			   s.p);
 	if (key != RULE_FOR_BACKEND && key != RULE_FOR_TIER)
 		return;
 	if (!is_one_of(names, names_n, s) && !strpbrk(s.p, "*?["))
