@@ -372,6 +372,7 @@ class Redact(TestCase):
         self.assertCode(done, 0)
         self.assertIn(b"named-file: left out: it is about names of files", done.err)
         self.assertIn(b"1 of 2 rules", done.err)
+        self.assertOneLine(self.warder("redact", "import", toml, "-o", made), "acme.yaml", "File exists")
         for rules in (toml, made):
             s = self.session("echo", "acme_abcdefgh", options=["--redact", rules])
             self.assertNotIn("acme_abcdefgh", json.dumps(s.events))

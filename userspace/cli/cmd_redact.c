@@ -29,7 +29,7 @@ static const struct option_def OPTIONS[] = {
 	{ "record", 0, OPT_U64, offsetof(struct args, record), "N",
 	  "reveal: only originals of marks in this record" },
 	{ "output", 'o', OPT_STR, offsetof(struct args, output), "FILE",
-	  "import: the rules (default: standard output); keygen: the secret key, and FILE.pub for "
+	  "import: the rules, a new file (default: standard output); keygen: the secret key, and FILE.pub for "
 	  "`warder run --redact-escrow`" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct args, help), NULL, "this text" },
 	{ 0 },
@@ -107,6 +107,8 @@ static int import(const char *path, const char *to, struct err *err)
 
 	if (r < 0)
 		return err_set(err, r, "'%s': %m", path);
+	if (to && access(to, F_OK) == 0)
+		return err_set(err, EEXIST, "'%s': %m", to);
 	r = gitleaks_import(path, (struct str){ text, n }, &yaml, print_note, &first, &res, err);
 	if (r < 0)
 		return r;
