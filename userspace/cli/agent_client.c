@@ -59,32 +59,18 @@ static void send_size(struct talk *t)
 
 /* ---- what comes ---- */
 
-static void member(struct str object, const char *key, char *ret, size_t size)
-{
-	struct str v = { 0 };
-	size_t n;
-
-	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
-		v = (struct str){ v.p + 1, v.n - 2 };
-	n = MIN(v.n, size - 1);
-	if (n)
-		memcpy(ret, v.p, n);
-	ret[n] = 0;
-	plain_text(ret, '?', "");
-}
-
 static void take_answer(struct talk *t, struct str text)
 {
 	char word[1024];
 	uint64_t code;
 	struct str v;
 
-	member(text, "error", word, sizeof(word));
+	cli_member(text, "error", word, sizeof(word));
 	if (*word) {
 		term_restore();
 		log_set_newline("\n");
 		log_error("%s", word);
-		member(text, "code", word, sizeof(word));
+		cli_member(text, "code", word, sizeof(word));
 		t->code =
 			parse_u64(word, &code) == 0 && code && code < 256 ? (int)code : EXIT_WARDER;
 		t->ended = true;
@@ -94,15 +80,15 @@ static void take_answer(struct talk *t, struct str text)
 		t->line(v);
 	else if (scan_find(text, "line", &v))
 		printf("%.*s\n", (int)v.n, v.p);
-	member(text, "session", word, sizeof(word));
+	cli_member(text, "session", word, sizeof(word));
 	if (*word)
 		printf("%s\n", word);
-	member(text, "detached", word, sizeof(word));
+	cli_member(text, "detached", word, sizeof(word));
 	if (*word) {
 		t->ended = true;
 		t->code = 0;
 	}
-	member(text, "exit", word, sizeof(word));
+	cli_member(text, "exit", word, sizeof(word));
 	if (*word) {
 		t->code = parse_u64(word, &code) == 0 && code < 256 ? (int)code : EXIT_WARDER;
 		t->ended = true;

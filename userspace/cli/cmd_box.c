@@ -201,19 +201,7 @@ static const struct option_def PS_OPTIONS[] = {
 
 static const char *member(struct str object, const char *key, char *ret, size_t size)
 {
-	struct str v = { 0 };
-	size_t n;
-
-	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
-		v = (struct str){ v.p + 1, v.n - 2 };
-	if (str_eqz(v, "null"))
-		v = STR("-");
-	n = MIN(v.n, size - 1);
-	if (n)
-		memcpy(ret, v.p, n);
-	ret[n] = 0;
-	plain_text(ret, '?', "");
-	return ret;
+	return strcmp(cli_member(object, key, ret, size), "null") ? ret : "-";
 }
 
 static void print_row(struct str row)

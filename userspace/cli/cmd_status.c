@@ -267,33 +267,18 @@ static void add_json(struct json *j, const char *session, const struct parts *p,
 	json_object_end(j);
 }
 
-/* The text of a member, a string's without its quotes. Text from an engine: nothing for the terminal. */
-static const char *member(struct str object, const char *key, char *ret, size_t size)
-{
-	struct str v = { 0 };
-	size_t n;
-
-	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
-		v = (struct str){ v.p + 1, v.n - 2 };
-	n = MIN(v.n, size - 1);
-	if (n)
-		memcpy(ret, v.p, n);
-	ret[n] = 0;
-	plain_text(ret, '?', "");
-	return ret;
-}
-
 static void print_sink(struct str sink)
 {
 	char name[64], lag[24], rate[24], dead[24], errors[24], up[8], text[256];
 
-	member(sink, "up", up, sizeof(up));
+	cli_member(sink, "up", up, sizeof(up));
 	printf("  %-24s %-5s %10s behind %8s/s %6s dead letters %6s errors",
-	       member(sink, "name", name, sizeof(name)), strcmp(up, "true") ? "DOWN" : "up",
-	       member(sink, "lag", lag, sizeof(lag)), member(sink, "rate", rate, sizeof(rate)),
-	       member(sink, "dead_letters", dead, sizeof(dead)),
-	       member(sink, "errors", errors, sizeof(errors)));
-	member(sink, "text", text, sizeof(text));
+	       cli_member(sink, "name", name, sizeof(name)), strcmp(up, "true") ? "DOWN" : "up",
+	       cli_member(sink, "lag", lag, sizeof(lag)),
+	       cli_member(sink, "rate", rate, sizeof(rate)),
+	       cli_member(sink, "dead_letters", dead, sizeof(dead)),
+	       cli_member(sink, "errors", errors, sizeof(errors)));
+	cli_member(sink, "text", text, sizeof(text));
 	printf("%s%s\n", *text ? "  " : "", text);
 }
 
@@ -323,23 +308,23 @@ static void print_session(const char *session, const struct parts *p,
 	struct scan s = scan_of(sinks);
 	char name[128], pid[24], degraded[512], rule[128], id[32], command[240], started[40];
 
-	printf("%s  %s  pid %s%s\n", session, member(run, "name", name, sizeof(name)),
-	       member(run, "pid", pid, sizeof(pid)),
+	printf("%s  %s  pid %s%s\n", session, cli_member(run, "name", name, sizeof(name)),
+	       cli_member(run, "pid", pid, sizeof(pid)),
 	       pid_of(p) ? "" : " is gone: its sandbox was killed, the next run cleans up");
 	if (*command_of(run, command, sizeof(command)))
-		printf("  since %.19sZ: %s\n", member(run, "started", started, sizeof(started)),
+		printf("  since %.19sZ: %s\n", cli_member(run, "started", started, sizeof(started)),
 		       command);
-	member(run, "degraded", degraded, sizeof(degraded));
+	cli_member(run, "degraded", degraded, sizeof(degraded));
 	if (*degraded && strcmp(degraded, "[]"))
 		printf("  degraded %s\n", degraded);
 	while (scan_element(&s, &sink))
 		print_sink(sink);
 	if (usage)
 		print_usage(usage);
-	member(part_of(p, "frozen"), "killed_at", id, sizeof(id));
+	cli_member(part_of(p, "frozen"), "killed_at", id, sizeof(id));
 	if (part_of(p, "frozen").n > 2)
 		printf("  FROZEN by %s%s: warder thaw or kill; %s%.19s%s\n",
-		       strcmp(member(part_of(p, "frozen"), "rule", rule, sizeof(rule)), "null")
+		       strcmp(cli_member(part_of(p, "frozen"), "rule", rule, sizeof(rule)), "null")
 			       ? "rule "
 			       : "an operator",
 		       strcmp(rule, "null") ? rule : "",
@@ -348,8 +333,8 @@ static void print_session(const char *session, const struct parts *p,
 	s = scan_of(part_of(p, "questions"));
 	while (scan_element(&s, &sink))
 		printf("  STOPPED by rule '%s': warder approve %s, or deny\n",
-		       member(sink, "rule", rule, sizeof(rule)),
-		       member(sink, "id", id, sizeof(id)));
+		       cli_member(sink, "rule", rule, sizeof(rule)),
+		       cli_member(sink, "id", id, sizeof(id)));
 }
 
 static int show(int sessions, bool json)

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporters/scan.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/base/plain.h"
 #include "userspace/cli/cli.h"
 
 const char *config_dir(void)
@@ -118,4 +120,19 @@ int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option
 		return r;
 	}
 	return cli_compile_rules(ret, (struct str){ texts.p, texts.n }, 0);
+}
+
+const char *cli_member(struct str object, const char *key, char *ret, size_t size)
+{
+	struct str v = { 0 };
+	size_t n;
+
+	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
+		v = (struct str){ v.p + 1, v.n - 2 };
+	n = MIN(v.n, size - 1);
+	if (n)
+		memcpy(ret, v.p, n);
+	ret[n] = 0;
+	plain_text(ret, '?', "");
+	return ret;
 }
