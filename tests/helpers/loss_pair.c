@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/helpers/v2_mount.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
@@ -64,19 +65,6 @@ static int count(void *arg, const void *rec, size_t len)
 	backwards += h.ts < last_ts;
 	last_ts = h.ts;
 	return 0;
-}
-
-static const char *v2_mount(void)
-{
-	static char path[256];
-	char line[512], type[64];
-	FILE *f = fopen("/proc/self/mounts", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %255s %63s", path, type) == 2 && strcmp(type, "cgroup2") == 0)
-			return path;
-	die("no cgroup v2 mount");
-	return NULL;
 }
 
 static pid_t start(int cgroup_fd, int i, char **argv)

@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/helpers/v2_mount.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
@@ -364,19 +365,6 @@ static long pid_max(void)
 	long v;
 
 	return f && fscanf(f, "%ld", &v) == 1 ? v : 32768;
-}
-
-static const char *v2_mount(void)
-{
-	static char path[256];
-	auto_file FILE *f = fopen("/proc/self/mounts", "re");
-	char line[512], type[64];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %255s %63s", path, type) == 2 && strcmp(type, "cgroup2") == 0)
-			return path;
-	die("no cgroup v2 mount");
-	return NULL;
 }
 
 static uint64_t lost(void)

@@ -42,6 +42,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/helpers/v2_mount.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
@@ -431,20 +432,6 @@ static void print_families(struct capture *c)
 
 /* ---- running the command ---- */
 
-static const char *find_v2(void)
-{
-	static char path[256];
-	char line[512], type[64];
-	FILE *f = fopen("/proc/self/mounts", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %255s %63s", path, type) == 2 && strcmp(type, "cgroup2") == 0)
-			return path;
-	errno = ENOENT;
-	die("no cgroup v2 mount");
-	return NULL;
-}
-
 static void remove_leaf(void)
 {
 	char cmd[600];
@@ -750,7 +737,7 @@ static void parse(int argc, char **argv, char ***ret_cmd)
 
 static void make_leaf(void)
 {
-	snprintf(leaf, sizeof(leaf), "%s/warder-probe-%d", opt.cgroup ? opt.cgroup : find_v2(),
+	snprintf(leaf, sizeof(leaf), "%s/warder-probe-%d", opt.cgroup ? opt.cgroup : v2_mount(),
 		 getpid());
 	if (mkdir(leaf, 0755) < 0)
 		die(leaf);

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/helpers/v2_mount.h"
 #include "userspace/base/auto.h"
 #include "userspace/capture/capture.h"
 
@@ -30,19 +31,6 @@ static void die(const char *what)
 {
 	fprintf(stderr, "wakes: %s: %s\n", what, strerror(errno));
 	exit(3);
-}
-
-static const char *v2_mount(void)
-{
-	static char path[256];
-	char line[512], type[64];
-	FILE *f = fopen("/proc/self/mounts", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %255s %63s", path, type) == 2 && strcmp(type, "cgroup2") == 0)
-			return path;
-	die("no cgroup v2 mount");
-	return NULL;
 }
 
 /* In the sandbox: a letter in, the act, a letter back. */

@@ -12,14 +12,8 @@
 
 static void add_edge(struct redact *x, size_t from, size_t to, uint16_t rule, uint16_t value)
 {
-	if (x->n == SPANS_MAX) {
-		x->whole = true;
-		return;
-	}
-	x->span[x->n++] = (struct span){
-		.from = (uint32_t)from, .to = (uint32_t)to, .rule = rule, .value = value
-	};
-	x->any = true;
+	if (add_span(x, from, to, rule, value))
+		x->any = true;
 }
 
 /* A match that ends at the cut, or would only end behind it. How long it is, and how random, nobody knows. */

@@ -112,15 +112,10 @@ struct job {
 	int error;
 };
 
-static bool says(const struct event *ev, enum field_id f)
-{
-	return event_has(ev, f);
-}
-
 /* Where a text of `n` bytes, or the last of a list's, was cut before it came here. */
 static unsigned edges_of(const struct event *ev, size_t f, size_t n)
 {
-	if (says(ev, F_TRUNCATED) || n >= LONG_CUT)
+	if (event_has(ev, F_TRUNCATED) || n >= LONG_CUT)
 		return f == F_PROC_ARGS_TAIL ? EDGE_BEGIN | EDGE_TOKEN : EDGE_BEGIN | EDGE_END;
 	switch (f) {
 	case F_PROC_COMM:
@@ -129,14 +124,14 @@ static unsigned edges_of(const struct event *ev, size_t f, size_t n)
 	case F_PROC_ANCESTORS:
 		return n >= COMM_CUT ? EDGE_END : 0;
 	case F_PROC_ARGS:
-		return says(ev, F_PROC_ARGS_TRUNCATED) ? EDGE_END : 0;
+		return event_has(ev, F_PROC_ARGS_TRUNCATED) ? EDGE_END : 0;
 	case F_PROC_ARGS_TAIL:
 		return EDGE_BEGIN | EDGE_TOKEN;
 	case F_PROC_ENV:
-		return says(ev, F_PROC_ENV_TRUNCATED) ? EDGE_END : 0;
+		return event_has(ev, F_PROC_ENV_TRUNCATED) ? EDGE_END : 0;
 	case F_FILE_PATH:
 	case F_FILE_NAME:
-		return says(ev, F_FILE_PATH_TRUNCATED) ? EDGE_BEGIN | EDGE_END : 0;
+		return event_has(ev, F_FILE_PATH_TRUNCATED) ? EDGE_BEGIN | EDGE_END : 0;
 	default:
 		return 0;
 	}

@@ -178,13 +178,8 @@ static void run_rule(struct redact *x, size_t index, struct str s, enum words wo
 		at = MAX(at, to);
 		if (!is_secret(x, rule, s, from, to))
 			continue;
-		if (x->n == SPANS_MAX) {
-			x->whole = true;
+		if (!add_span(x, from, to, (uint16_t)index, 0))
 			return;
-		}
-		x->span[x->n++] = (struct span){ .from = (uint32_t)from,
-						 .to = (uint32_t)to,
-						 .rule = (uint16_t)index };
 	}
 }
 

@@ -135,6 +135,9 @@ size_t prefilter_begun(const struct redactor *r, struct str s, bool lines);
 /* Bytes at the end of `s` with which a known value begins, or at its beginning with which one ends: of the longest. */
 size_t prefilter_edge(const struct redactor *r, struct str s, bool end, uint16_t *ret_value);
 
+/* Adds a span of a rule's secret, or of a known value if `value` is not 0. False: one too many, all is taken out. */
+bool add_span(struct redact *x, size_t from, size_t to, uint16_t rule, uint16_t value);
+
 /* ---- edge.c ---- */
 /* Adds to x->span what stands at x->edges. */
 void find_at_edges(struct redact *x, struct str s);

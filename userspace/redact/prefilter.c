@@ -120,14 +120,16 @@ int prefilter_add(struct prefilter *f, struct str text, uint16_t rule, uint16_t 
 
 /* ---- looking ---- */
 
-static void add_span(struct redact *x, size_t from, size_t to, uint16_t value)
+bool add_span(struct redact *x, size_t from, size_t to, uint16_t rule, uint16_t value)
 {
 	if (x->n == SPANS_MAX) {
 		x->whole = true;
-		return;
+		return false;
 	}
-	x->span[x->n++] =
-		(struct span){ .from = (uint32_t)from, .to = (uint32_t)to, .value = value };
+	x->span[x->n++] = (struct span){
+		.from = (uint32_t)from, .to = (uint32_t)to, .rule = rule, .value = value
+	};
+	return true;
 }
 
 /* `step`: 0 or 1, which of a literal's two windows begins at `at`. */
@@ -147,7 +149,7 @@ static bool look_closer(struct redact *x, const struct prefilter *f, struct str 
 		if (!x)
 			return true;
 		if (l->value)
-			add_span(x, at - back, at - back + l->n, l->value);
+			add_span(x, at - back, at - back + l->n, 0, l->value);
 		else
 			x->hit[l->rule / 64] |= 1ull << (l->rule % 64);
 	}
