@@ -53,6 +53,11 @@ void sandbox_set_egress(struct sandbox *s, struct egress *e)
 	s->egress = e;
 }
 
+void sandbox_set_guest(struct sandbox *s, const struct sandbox_guest *g)
+{
+	s->guest = g;
+}
+
 int sandbox_cgroup_fd(const struct sandbox *s)
 {
 	return s->cgroup.leaf;

@@ -120,6 +120,23 @@ void sandbox_set_egress(struct sandbox *s, struct egress *e);
 /* NULL: the plan's network needs none. */
 const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p);
 
+/* The view from inside of a backend that has a kernel of its own (gVisor). Set before sandbox_begin; borrowed until
+ * sandbox_free. Without one nobody listens, and the sandbox starts all the same: what must be watched is the caller's
+ * to decide, by setting it. */
+#define SANDBOX_GUEST_SINK "/sink" /* the socket, as who connects to it names it */
+struct sandbox_guest {
+	/* SOCK_SEQPACKET, listening, mode 0666 in a directory of root's alone: it is shown to this sandbox's gVisor
+	 * and to nobody else. NULL = none. */
+	const char *sink;
+	/* JSON of --pod-init-config, whose sink has SANDBOX_GUEST_SINK as its endpoint. NULL = none. */
+	const char *pod_init;
+	/* With `pod_init`: gVisor is made and the payload does not run yet. `sessions` is what `runsc trace list` said, NUL
+	 * behind it; the runtime's own words. 0 = go on; -errno: all of it is killed, and the start has failed. */
+	int (*gate)(void *arg, const char *sessions, size_t n, struct err *err);
+	void *arg;
+};
+void sandbox_set_guest(struct sandbox *s, const struct sandbox_guest *g);
+
 #define SANDBOX_START_MS 30000 /* a set-up that takes longer hangs in a dead file system */
 
 enum sandbox_state { SANDBOX_RUNNING, SANDBOX_EXITED, SANDBOX_STARTING };

@@ -24,12 +24,13 @@ struct sandbox {
 	struct secrets secrets;
 	sandbox_exec_fn on_exec; /* NULL */
 	void *on_exec_arg;
-	struct egress *egress;	 /* borrowed; NULL */
-	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */
-	bool mapped;		 /* its user namespace has its ids */
-	bool exec_failed;	 /* the command, not the sandbox */
-	bool ended;		 /* the payload's end is known */
-	bool alone;		 /* and nothing else was left, as init says */
+	struct egress *egress;		   /* borrowed; NULL */
+	const struct sandbox_guest *guest; /* borrowed; NULL */
+	int walls[EGRESS_WALLS];	   /* programs around the cgroup; -1 */
+	bool mapped;			   /* its user namespace has its ids */
+	bool exec_failed;		   /* the command, not the sandbox */
+	bool ended;			   /* the payload's end is known */
+	bool alone;			   /* and nothing else was left, as init says */
 	int exit_code, exit_signal;
 };
 
