@@ -23,7 +23,7 @@ class Policy(TestCase):
         done = self.warder("policy", "list", "--json")
         self.assertCode(done, 0)
         rows = [json.loads(line) for line in done.out.splitlines()]
-        self.assertEqual([r["policy"] for r in rows], SHIPPED)
+        self.assertEqual([(r["policy"], r["path"], r["shadowed"]) for r in rows], [(p, None, False) for p in SHIPPED])
         for row in rows:
             text = self.warder("policy", "show", row["policy"]).out.decode()
             self.assertIn("# %s: %s\n" % (row["policy"], row["about"]), text)
@@ -56,6 +56,43 @@ class Policy(TestCase):
         self.assertCode(done, 125)
         self.assertOneLine(done, "no policy", "did you mean 'strict'?")
 
+    def test_list_has_own_ones(self):
+        os.makedirs(self.path("config/policies"))
+        self.path("config/policies/own.yaml", "# own: for\x1b]0;x\x07 the build\nlimits: { pids: 77 }\n")
+        strict = self.path("config/policies/strict.yaml", "limits: { pids: 77 }\n")
+        for other in ("config/policies/notes.txt", "config/policies/.own.yaml", "config/policies/a b.yaml"):
+            self.path(other, "x\n")
+        rows = [json.loads(line) for line in self.warder("policy", "list", "--json").out.splitlines()]
+        self.assertEqual([r["policy"] for r in rows], SHIPPED + ["own", "strict"])
+        self.assertTrue(rows[-2]["about"].startswith("for"))
+        self.assertEqual((rows[-1]["path"], rows[-1]["shadowed"]), (strict, True))
+        lines = self.warder("policy", "list").out.decode().splitlines()
+        self.assertNotIn("\x1b", "".join(lines))
+        self.assertRegex(lines[-2], r"^own +for.* the build \(.*own.yaml\)$")
+        self.assertIn("not used", lines[-1])
+
+    def test_files_it_names_are_looked_at(self):
+        key = self.path("s.key", "SECRETMARK-q7Zk2Lm9")
+        os.chmod(key, 0o644)
+        gone = self.path("gone")
+        cases = [("secrets: [token=%s]" % gone, ":1:11", "No such file"),
+                 ("secrets: [token=%s]" % key, ":1:11", "alone"),
+                 ("redact: { rules: [%s] }" % gone, ":1:19", "No such file"),
+                 ("redact: { escrow: %s }" % gone, ":1:19", "No such file"),
+                 ("redact: { value_files: [%s] }" % gone, ":1:25", "No such file")]
+        for text, place, words in cases:
+            path = self.path("p.yaml", text + "\n")
+            with self.subTest(text):
+                done = self.warder("policy", "check", path)
+                self.assertCode(done, 1)
+                self.assertOneLine(done, path + place, words)
+        os.chmod(key, 0o600)
+        both = "secrets: [token=%s]\n" % key
+        self.assertCode(self.warder("policy", "check", self.path("p.yaml", both)), 0)
+        done = self.warder("policy", "check", self.path("p.yaml", both + "redact: { rules: ['off'] }\n"))
+        self.assertCode(done, 1)
+        self.assertOneLine(done, "p.yaml", "--secret")
+
     def test_mistakes_have_a_place(self):
         self.path("rules.yaml", "- rule: x\n  condition: nothing = 1\n")
         cases = [
@@ -67,7 +104,7 @@ class Policy(TestCase):
             ("redact: { escrow: [a, b] }\n", ":1:20", "one value, not a list"),
             ("network: none\n", ":1:10", "holds keys"), ("limits: 5\n", ":1:9", "holds keys"),
             ("secrets: { token: f }\n", ":1:19", "holds no keys"),
-            ("limits: { memory: 0 }\n", "", "there must be one"),
+            ("limits: { memory: 0 }\n", ":", "there must be one"),
             ("network: { mode: none, allow: [a.example] }\n", "", "not 'allow'"),
         ]
         for text, place, words in cases:

@@ -135,7 +135,8 @@ class Secret(TestCase):
         cases = [
             (["token=" + replaced], "may replace it"), (["token=" + led], "may replace it"),
             (["token"], "NAME=FILE"), (["=" + good], "NAME=FILE"), (["token="], "NAME=FILE"),
-            (["token=%s,ttl=soon" % good], "soon"), (["token=%s,ttl=0" % good], "not a time"),
+            (["token=%s,ttl=soon" % good], "soon"), (["token=%s,ttl=0" % good], "no time at all"),
+            (["token=%s,ttl=99999999d" % good], "too large"),
             (["token=" + self.path("absent")], "No such file"), (["token=" + self.path("dir")], "not a file"),
             (["token=" + self.secret("open", mode=0o640)], "yours alone"), (["token=" + others], "yours alone"),
             (["token=" + self.secret("long", "x" * 16385)], "longer than 16384"),
@@ -151,7 +152,7 @@ class Secret(TestCase):
                 self.assertCode(done, 125)
                 self.assertOneLine(done, words)
                 self.assertNotIn(VALUE.encode(), done.err)
-        for options, words in ((["--redact", "off"], "contradict"), (["--ro", "%s:/run/secrets" % good], "secrets are there"),
+        for options, words in ((["--redact", "off"], "value of '--secret'"), (["--ro", "%s:/run/secrets" % good], "secrets are there"),
                                (["--ro", "%s:/run" % self.path("dir")], "secrets are there")):
             done = self.warder("run", "--secret", "a=" + link, *options, "--", "true")
             self.assertCode(done, 125)

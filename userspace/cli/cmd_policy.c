@@ -7,6 +7,7 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
 #include "userspace/cli/util.h"
+#include "userspace/replay/neutral.h"
 
 struct policy_args {
 	bool json, help;
@@ -21,36 +22,61 @@ static const struct option_def OPTIONS[] = {
 
 static const char PURPOSE[] =
 	"The settings of `warder run` as YAML files.\n\n"
-	"  list          those that come with warder\n"
+	"  list          those that come with warder, and those of /etc/warder/policies\n"
 	"  show NAME     what one says, and what it gives up: a start for a file of your own\n"
-	"  check FILE    is every key known and every value possible? Its rule files, too. The\n"
-	"                plan that comes of it is shown by `run --policy FILE --dry-run -- true`\n\n"
+	"  check FILE    is every key known and every value possible? So are the files\n"
+	"                that it names: rules, redaction, secrets. The plan that comes of it is shown\n"
+	"                by `run --policy FILE --dry-run -- true`\n\n"
 	"A NAME is that of a shipped policy, else of NAME.yaml in /etc/warder/policies, else a file.\n"
 	"Exit code: 0; 1 when a file has a mistake; 125 for other errors.";
 
-static int list(bool as_json)
+static void print_row(const char *name, struct str about, const char *path, bool shadowed,
+		      bool as_json)
 {
-	const struct shipped_policy *v;
-	size_t n = policies_shipped(&v);
+	struct neutral n = { .plain = true };
+	auto_buf struct buf out = { 0 };
+	struct json j;
 
-	for (size_t i = 0; i < n; i++) {
-		struct str about = policy_about(&v[i]);
-		auto_buf struct buf out = { 0 };
-		struct json j;
-
-		if (!as_json) {
-			printf("%-10s %.*s\n", v[i].name, (int)about.n, about.p);
-			continue;
-		}
-		json_init(&j, &out);
+	json_init(&j, &out);
+	if (!as_json) {
+		buf_printf(&out, "%-10s ", name);
+		neutral_feed(&n, about, &out); /* a file's words */
+		if (path)
+			buf_printf(&out, "%s(%s%s)", about.n ? " " : "", path,
+				   shadowed ? ": not used by its name, a shipped one has it" : "");
+	} else {
 		json_object_begin(&j);
 		json_key(&j, "policy");
-		json_strz(&j, v[i].name);
+		json_strz(&j, name);
 		json_key(&j, "about");
 		json_str(&j, about);
+		json_key(&j, "path");
+		if (path)
+			json_strz(&j, path);
+		else
+			json_null(&j);
+		json_key(&j, "shadowed");
+		json_bool(&j, shadowed);
 		json_object_end(&j);
-		printf("%.*s\n", (int)out.n, out.p);
 	}
+	printf("%.*s\n", (int)out.n, out.p);
+}
+
+static int list(bool as_json)
+{
+	__attribute__((cleanup(policies_own_done))) struct own_policies own = { 0 };
+	const struct shipped_policy *v;
+	size_t n = policies_shipped(&v);
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		print_row(v[i].name, policy_about((struct str){ v[i].text, v[i].n }), NULL, false,
+			  as_json);
+	if (policies_own(&own, &err) < 0)
+		return cli_fail(&err);
+	for (size_t i = 0; i < own.n; i++)
+		print_row(own.v[i].name, str_from(own.v[i].about), own.v[i].path, own.v[i].shadowed,
+			  as_json);
 	return cli_finish_output(0);
 }
 

@@ -756,8 +756,33 @@ static int read_args(struct run_args *a, struct flat_file *policy, int argc, cha
 	return r < 0 ? r : check_values(a, err);
 }
 
+/* A policy's value, and the file that it names: told with the line it stands in. */
+static int check_with_file(const char *option, const char *value, struct err *err)
+{
+	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
+	const struct option_list one = { { value }, 1 };
+	struct sandbox_spec spec = { 0 };
+	struct redact_args redact = { 0 };
+	int r = check_value(option, value, err);
+
+	if (r < 0)
+		return r;
+	if (!strcmp(option, "secret"))
+		return secrets_read(&secrets, &spec, &one, err);
+	if (!strcmp(option, "redact") && strcmp(value, "off"))
+		redact.rules = one;
+	else if (!strcmp(option, "redact-value-file"))
+		redact.value_files = one;
+	else if (!strcmp(option, "redact-escrow"))
+		redact.escrow = value;
+	else
+		return 0;
+	return run_redactor_check(&redact, &spec, err);
+}
+
 int run_check_policy(const char *word, struct err *err)
 {
+	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
 	AUTO(sandbox_plan) struct sandbox_plan *plan = NULL;
@@ -769,9 +794,14 @@ int run_check_policy(const char *word, struct err *err)
 	args_defaults(&a);
 	r = policy_open(&policy, word, err);
 	if (r == 0)
-		r = policy_apply(&policy, OPTIONS, &a, check_value, err);
+		r = policy_apply(&policy, OPTIONS, &a, check_with_file, err);
+	if (r < 0)
+		return r; /* it says where */
+	r = make_spec(&spec, &a, argv + 1, err);
 	if (r == 0)
-		r = make_spec(&spec, &a, argv + 1, err);
+		r = secrets_read(&secrets, &spec, &a.secrets, err);
+	if (r == 0)
+		r = run_redactor_check(&a.redact, &spec, err);
 	if (r == 0)
 		r = check_rings(&a, err);
 	if (r == 0)
@@ -780,7 +810,7 @@ int run_check_policy(const char *word, struct err *err)
 	if (r == 0)
 		r = sandbox_plan_new(&plan, &spec, err);
 	if (r < 0)
-		return r;
+		return err_wrap(err, r, "%s", policy.path);
 	/* What is wrong with a rule file is told there. */
 	return load_rules(&rules, &a) < 0 ? -EBADMSG : 0;
 }

@@ -43,7 +43,8 @@ static const char PURPOSE[] =
 	"interfaces, credentials, network, abuse), and say of each whether it was blocked, detected\n"
 	"and, where that is due, killed. With a policy of yours: whether it holds under that.\n"
 	"The attacks are made so that they do no harm where they succeed; what a policy lets out does\n"
-	"go out: connections to well-known resolvers, metadata addresses and 10.0.0.0/24. Limits of\n"
+	"go out: connections to well-known resolvers, metadata addresses and 10.0.0.0/24, from this\n"
+	"host's own network where the policy shares it (network: host). Limits of\n"
 	"the policy are made small for the attacks that try them. Needs root.\n\n"
 	"Exit code: 0 all as expected, 1 a hole, or an attack that could not be tried; 125 an error.";
 

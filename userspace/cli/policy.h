@@ -4,6 +4,9 @@
 #ifndef WARDER_CLI_POLICY_H
 #define WARDER_CLI_POLICY_H
 
+#include <limits.h>
+#include <stdbool.h>
+
 #include "userspace/base/buf.h"
 #include "userspace/base/option.h"
 #include "userspace/base/str.h"
@@ -17,8 +20,19 @@ struct shipped_policy {
 	uint64_t n;
 };
 size_t policies_shipped(const struct shipped_policy **ret);
-/* Its first line's words. */
-struct str policy_about(const struct shipped_policy *p);
+/* What the first line of a policy's text says: "# NAME: words"; empty when it says nothing. */
+struct str policy_about(struct str text);
+
+/* NAME.yaml of <config>/policies, by name. */
+struct own_policies {
+	struct own_policy {
+		char name[POLICY_NAME_MAX + 1], path[PATH_MAX], about[256];
+		bool shadowed; /* a shipped one has its name, and is what --policy NAME means */
+	} * v;
+	size_t n;
+};
+int policies_own(struct own_policies *ret, struct err *err);
+void policies_own_done(struct own_policies *p);
 /* One of them by its name, else NAME.yaml of <config>/policies, else a file. */
 int policy_open(struct flat_file *ret, const char *word, struct err *err);
 /* Is it shipped, or one of <config>/policies? */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where a policy comes from: built in, the host's own by name, a file. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,11 +26,11 @@ size_t policies_shipped(const struct shipped_policy **ret)
 }
 
 /* "# strict: code that ..." */
-struct str policy_about(const struct shipped_policy *p)
+struct str policy_about(struct str text)
 {
-	const char *end = memchr(p->text, '\n', p->n), *colon = memchr(p->text, ':', p->n);
+	const char *end = memchr(text.p, '\n', text.n), *colon = memchr(text.p, ':', text.n);
 
-	if (!end || !colon || colon > end || end - colon < 2)
+	if (text.p[0] != '#' || !end || !colon || colon > end || end - colon < 2)
 		return STR("");
 	return (struct str){ colon + 2, (size_t)(end - colon) - 2 };
 }
@@ -58,6 +59,57 @@ static bool find_own(const char *word, char *ret, size_t size)
 		return false;
 	n = snprintf(ret, size, "%s/policies/%s.yaml", config_dir(), word);
 	return n > 0 && (size_t)n < size && access(ret, F_OK) == 0;
+}
+
+static int is_policy_file(const struct dirent *e)
+{
+	const struct str name = str_from(e->d_name);
+
+	return str_ends(name, STR(".yaml")) && e->d_name[0] != '.';
+}
+
+static void add_own(struct own_policies *ret, const char *file)
+{
+	struct own_policy *p = &ret->v[ret->n];
+	auto_free char *text = NULL;
+	struct str about = STR("");
+	size_t n = 0;
+
+	snprintf(p->name, sizeof(p->name), "%.*s", (int)(strlen(file) - strlen(".yaml")), file);
+	if (!is_name(p->name) || !find_own(p->name, p->path, sizeof(p->path)))
+		return;
+	p->shadowed = find_shipped(p->name) != NULL;
+	if (file_read_at(AT_FDCWD, p->path, FLAT_FILE_MAX, &text, &n) == 0 && n)
+		about = policy_about((struct str){ text, n });
+	snprintf(p->about, sizeof(p->about), "%.*s", (int)about.n, about.p);
+	ret->n++;
+}
+
+int policies_own(struct own_policies *ret, struct err *err)
+{
+	char dir[PATH_MAX];
+	struct dirent **v = NULL;
+	int n;
+
+	*ret = (struct own_policies){ 0 };
+	snprintf(dir, sizeof(dir), "%s/policies", config_dir());
+	n = scandir(dir, &v, is_policy_file, alphasort);
+	if (n < 0)
+		return errno == ENOENT ? 0 : err_set(err, errno, "'%s': %m", dir);
+	ret->v = calloc((size_t)n + 1, sizeof(*ret->v));
+	for (int i = 0; i < n; i++) {
+		if (ret->v)
+			add_own(ret, v[i]->d_name);
+		free(v[i]);
+	}
+	free(v);
+	return ret->v ? 0 : err_set(err, ENOMEM, "policies: %m");
+}
+
+void policies_own_done(struct own_policies *p)
+{
+	free(p->v);
+	*p = (struct own_policies){ 0 };
 }
 
 static int not_found(const char *word, struct err *err)

@@ -204,28 +204,43 @@ static int add_file(struct redactor *r, const char *path, struct err *err)
 	return e;
 }
 
-int run_redactor(struct redactor **ret, const struct redact_args *a,
-		 const struct sandbox_spec *spec, bool own_state, struct err *err)
+static int check_off(const struct redact_args *a, const struct sandbox_spec *spec, bool *ret,
+		     struct err *err)
+{
+	*ret = false;
+	for (size_t i = 0; i < a->rules.n; i++)
+		*ret |= !strcmp(a->rules.v[i], "off");
+	if (!*ret)
+		return 0;
+	if (spec->secrets_n)
+		return err_set(
+			err, EINVAL,
+			"option '--redact': 'off' would leave the value of '--secret' in the "
+			"record");
+	if (a->rules.n != 1 || a->values.n || a->value_files.n || a->escrow)
+		return err_set(err, EINVAL,
+			       "option '--redact': 'off' and something to redact contradict each "
+			       "other");
+	return 0;
+}
+
+static int add_escrow(struct redactor *r, const char *path, struct err *err)
+{
+	uint8_t public_key[ESCROW_KEY_LEN];
+	int e = redact_escrow_key_file(public_key, path, err);
+
+	if (e < 0)
+		return err_wrap(err, e, "option '--redact-escrow'");
+	redactor_set_escrow_key(r, public_key);
+	return 0;
+}
+
+static int make(struct redactor **ret, const uint8_t key[REDACT_KEY_LEN],
+		const struct redact_args *a, const struct sandbox_spec *spec, struct err *err)
 {
 	AUTO(redactor) struct redactor *r = NULL;
-	uint8_t key[REDACT_KEY_LEN];
-	int e;
+	int e = redactor_new(&r, key, err);
 
-	*ret = NULL;
-	for (size_t i = 0; i < a->rules.n; i++)
-		if (!strcmp(a->rules.v[i], "off"))
-			return a->rules.n == 1 && !a->values.n && !a->value_files.n &&
-					       !spec->secrets_n && !a->escrow
-				       ? 0
-				       : err_set(err, EINVAL,
-						 "option '--redact': 'off' and something to redact "
-						 "contradict each other");
-	if (sodium_init() < 0)
-		return err_set(err, EIO, "redaction: libsodium cannot be set up");
-	e = host_key(key, own_state, err);
-	if (e == 0)
-		e = redactor_new(&r, key, err);
-	sodium_memzero(key, sizeof(key));
 	if (e == 0)
 		e = add_rules(r, &a->rules, err);
 	if (e == 0)
@@ -236,18 +251,47 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 		e = add_value(r, "value", str_from(a->values.v[i]), err);
 	for (size_t i = 0; e == 0 && i < a->value_files.n; i++)
 		e = add_file(r, a->value_files.v[i], err);
-	if (e == 0 && a->escrow) {
-		uint8_t public_key[ESCROW_KEY_LEN];
-
-		e = redact_escrow_key_file(public_key, a->escrow, err);
-		if (e < 0)
-			return err_wrap(err, e, "option '--redact-escrow'");
-		redactor_set_escrow_key(r, public_key);
-	}
+	if (e == 0 && a->escrow)
+		e = add_escrow(r, a->escrow, err);
 	if (e == 0)
 		e = redactor_finish(r, err);
 	if (e < 0)
 		return e;
 	*ret = take_ptr(r);
 	return 0;
+}
+
+int run_redactor(struct redactor **ret, const struct redact_args *a,
+		 const struct sandbox_spec *spec, bool own_state, struct err *err)
+{
+	uint8_t key[REDACT_KEY_LEN];
+	bool off;
+	int e = check_off(a, spec, &off, err);
+
+	*ret = NULL;
+	if (e < 0 || off)
+		return e;
+	if (sodium_init() < 0)
+		return err_set(err, EIO, "redaction: libsodium cannot be set up");
+	e = host_key(key, own_state, err);
+	if (e == 0)
+		e = make(ret, key, a, spec, err);
+	sodium_memzero(key, sizeof(key));
+	return e;
+}
+
+int run_redactor_check(const struct redact_args *a, const struct sandbox_spec *spec,
+		       struct err *err)
+{
+	AUTO(redactor) struct redactor *r = NULL;
+	uint8_t key[REDACT_KEY_LEN];
+	bool off;
+	int e = check_off(a, spec, &off, err);
+
+	if (e < 0 || off)
+		return e;
+	if (sodium_init() < 0)
+		return err_set(err, EIO, "redaction: libsodium cannot be set up");
+	randombytes_buf(key, sizeof(key));
+	return make(&r, key, a, spec, err);
 }

@@ -19,6 +19,9 @@ struct redact_args {
  * environment whose names say that they are secrets are known, too. */
 int run_redactor(struct redactor **ret, const struct redact_args *a,
 		 const struct sandbox_spec *spec, bool own_state, struct err *err);
+/* Could it be made? Makes nothing that stays. */
+int run_redactor_check(const struct redact_args *a, const struct sandbox_spec *spec,
+		       struct err *err);
 /* The same without values, and with a key for now: rules for `warder redact`. */
 int redactor_of_files(struct redactor **ret, const struct option_list *files, struct err *err);
 

@@ -36,8 +36,19 @@ static int parse(struct parsed *ret, const char *text, struct err *err)
 		ttl = p;
 	*ret = (struct parsed){ .name = { text, (size_t)(eq - text) },
 				.file = { eq + 1, ttl ? (size_t)(ttl - eq) - 1 : strlen(eq + 1) } };
-	if (ttl && (parse_duration_ns(ttl + strlen(TTL), &ret->ttl_ns) < 0 || !ret->ttl_ns))
-		return err_set(err, EINVAL, "'%s' is not a time like 30s, 5m", ttl + strlen(TTL));
+	if (ttl) {
+		int r = parse_duration_ns(ttl + strlen(TTL), &ret->ttl_ns);
+
+		if (r == -ERANGE)
+			return err_set(err, EINVAL, "ttl '%s' is too large", ttl + strlen(TTL));
+		if (r < 0)
+			return err_set(err, EINVAL, "ttl '%s' is not a time like 30s, 5m",
+				       ttl + strlen(TTL));
+		if (!ret->ttl_ns)
+			return err_set(err, EINVAL,
+				       "ttl '%s': no time at all (without ttl it stays)",
+				       ttl + strlen(TTL));
+	}
 	return ret->file.n ? 0 : err_set(err, EINVAL, "'%s' names no file", text);
 }
 
