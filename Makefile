@@ -67,7 +67,7 @@ DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
 SUBDIRS_exporters := exporters/render
-SUBDIRS_runtime   := runtime/egress
+SUBDIRS_runtime   := runtime/egress runtime/gvisor
 dir_of = $(or $(DIR_$(1)),userspace/$(1))
 
 define folder
@@ -219,7 +219,7 @@ RANK_capture   := base event capture
 RANK_replay    := base event replay
 RANK_rules     := base event rules
 RANK_exporters := base event exporters
-RANK_runtime   := base runtime
+RANK_runtime   := base event runtime
 RANK_workspace := base workspace
 RANK_pipeline  := $(filter-out catalog scenarios cli,$(FOLDERS))
 RANK_catalog   := $(filter-out scenarios cli,$(FOLDERS))
