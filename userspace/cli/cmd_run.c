@@ -17,10 +17,12 @@
 #include "userspace/cli/named_workspace.h"
 #include "userspace/cli/policy.h"
 #include "userspace/cli/run_net.h"
+#include "userspace/cli/run_print.h"
 #include "userspace/cli/run_redact.h"
 #include "userspace/cli/run_result.h"
+#include "userspace/cli/run_rules.h"
 #include "userspace/cli/run_secret.h"
-#include "userspace/cli/sinks.h"
+#include "userspace/cli/run_sinks.h"
 #include "userspace/cli/util.h"
 #include "userspace/enrich/baseline.h"
 #include "userspace/pipeline/recorder.h"
@@ -31,7 +33,6 @@
 
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 
-#define SINKS_MAX	  FANOUT_SINKS_MAX
 #define RING_MIN	  (64 << 10)
 #define RING_MAX	  (256 << 20)
 #define DRAIN_DEFAULT_NS  (10 * NSEC_PER_SEC)
@@ -399,82 +400,7 @@ static int check_watches(const struct option_list *paths, struct err *err)
 	return 0;
 }
 
-/* ---- sinks ---- */
-
-struct sinks {
-	struct exporter_config v[SINKS_MAX];
-	size_t n;
-	struct exporter_config witness;
-	bool has_witness;
-};
-
-static void sinks_done(struct sinks *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		exporter_config_done(&s->v[i]);
-	if (s->has_witness)
-		exporter_config_done(&s->witness);
-}
-
-static void warn_of_sinks(const struct sinks *s)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		const char *text = exporter_config_warning(&s->v[i]);
-
-		if (text)
-			log_warn("sink '%s': %s", s->v[i].name, text);
-	}
-}
-
-static int make_sinks(struct sinks *s, const struct run_args *a, struct err *err)
-{
-	int r;
-
-	if (a->kafka) {
-		auto_buf struct buf text = { 0 };
-
-		if (buf_printf(&text, "kafka:%s", a->kafka) < 0 || buf_addc(&text, 0) < 0)
-			return -ENOMEM;
-		r = exporter_config_parse(&s->v[0], text.p, err);
-		if (r < 0)
-			return err_wrap(err, r, "option '--kafka'");
-		s->n++;
-	}
-	for (size_t i = 0; i < a->exports.n; i++) {
-		if (s->n == SINKS_MAX)
-			return err_set(err, E2BIG, "more than %d sinks", SINKS_MAX);
-		r = sinks_parse(&s->v[s->n], a->exports.v[i], err);
-		if (r < 0)
-			return err_wrap(err, r, "option '--export'");
-		s->n++;
-	}
-	return 0;
-}
-
-/* A file sink of its own: the checkpoints and nothing else. */
-static int make_witness(struct sinks *s, const char *path, enum run_sign *sign, struct err *err)
-{
-	auto_buf struct buf text = { 0 };
-	int r;
-
-	if (*sign == RUN_SIGN_NEVER)
-		return err_set(
-			err, EINVAL,
-			"option '--witness' is about a signed record, and '--sign' says never");
-	*sign = RUN_SIGN_ALWAYS;
-	buf_addz(&text, "file:");
-	for (; *path; path++) {
-		if (*path == ',')
-			buf_addc(&text, '\\');
-		buf_addc(&text, *path);
-	}
-	buf_addz(&text, ",name=witness");
-	if (buf_addc(&text, 0) < 0)
-		return -ENOMEM;
-	r = exporter_config_parse(&s->witness, text.p, err);
-	s->has_witness = r == 0;
-	return r < 0 ? err_wrap(err, r, "option '--witness'") : 0;
-}
+/* ---- words that are one of a few ---- */
 
 static int parse_sign(const char *text, enum run_sign *ret, struct err *err)
 {
@@ -553,61 +479,6 @@ static int check_rings(const struct run_args *a, struct err *err)
 	return 0;
 }
 
-/* ---- rules ---- */
-
-struct run_rules {
-	struct rule_files files; /* where to look again while it runs */
-	struct buf texts;
-	struct ruleset *set;
-	struct baseline *baseline;
-};
-
-static void run_rules_done(struct run_rules *r)
-{
-	ruleset_free(r->set);
-	buf_done(&r->texts);
-	baseline_free(r->baseline);
-}
-
-static int load_baseline(struct baseline **ret, const char *path)
-{
-	auto_free char *text = NULL;
-	struct err err = { 0 };
-	size_t n = 0;
-	int r;
-
-	if (!path)
-		return 0;
-	r = file_read_trusted(path, BASELINE_FILE_MAX, &text, &n, "baseline", &err);
-	if (r == 0)
-		r = baseline_read(ret, path, (struct str){ text, n }, &err);
-	if (r < 0)
-		cli_fail(&err);
-	return r;
-}
-
-static int load_rules(struct run_rules *ret, const struct run_args *a)
-{
-	struct err err = { 0 };
-	int r;
-
-	ret->files = (struct rule_files){ .builtin = !a->no_default_rules,
-					  .trusted = true,
-					  .path = a->rules.v,
-					  .n = a->rules.n };
-	buf_init(&ret->texts, RULE_TEXTS_MAX);
-	r = load_baseline(&ret->baseline, a->baseline);
-	if (r < 0)
-		return r;
-	r = rule_texts_read(&ret->texts, &ret->files, &err);
-	if (r < 0) {
-		cli_fail(&err);
-		return r;
-	}
-	return cli_compile_rules(&ret->set, (struct str){ ret->texts.p, ret->texts.n },
-				 ret->files.actions);
-}
-
 static int check_hold_default(const char *text, struct err *err)
 {
 	return !strcmp(text, "deny") || !strcmp(text, "approve")
@@ -622,60 +493,6 @@ static struct hold_policy hold_policy_of(const struct run_args *a)
 		.freeze_timeout_ns = a->freeze_timeout,
 		.approve = a->hold_default && !strcmp(a->hold_default, "approve"),
 	};
-}
-
-static void print_closing(const struct run_result *res)
-{
-	const struct engine_result *e = &res->engine;
-
-	if (e->rule[0] && !strcmp(res->reason, "rule") && e->expired)
-		log_warn("sandbox killed: rule '%s' stopped it, and nobody came in time", e->rule);
-	else if (e->rule[0] && !strcmp(res->reason, "rule"))
-		log_warn("sandbox killed by rule '%s'", e->rule);
-	else if (e->rule[0])
-		log_warn("rule '%s': %s", e->rule, e->action);
-	if (!strcmp(res->reason, "operator"))
-		log_warn("sandbox killed by an operator");
-	if (!strcmp(res->reason, "freeze_timeout"))
-		log_warn("sandbox killed: frozen, and nobody came in time");
-	if (!strcmp(res->reason, "oom"))
-		log_warn("sandbox killed: memory limit");
-	if (!strcmp(res->reason, "timeout"))
-		log_warn("sandbox killed: time limit");
-	if (!strcmp(res->reason, "output_limit"))
-		log_warn("sandbox killed: output limit");
-	else if (res->facts.truncated)
-		log_warn("output cut: %llu bytes to stdout, %llu to stderr were written",
-			 (unsigned long long)res->facts.stdout_bytes,
-			 (unsigned long long)res->facts.stderr_bytes);
-	log_info("session %s: %s, exit code %d; %llu event%s, %llu alert%s, %llu lost; record in "
-		 "%s",
-		 res->session, res->reason, res->exit_code, (unsigned long long)e->events,
-		 e->events == 1 ? "" : "s", (unsigned long long)e->alerts,
-		 e->alerts == 1 ? "" : "s", (unsigned long long)e->gaps, res->bundle);
-}
-
-/* What the operator must know even with --quiet. */
-static void print_troubles(const struct run_result *res)
-{
-	const struct engine_result *e = &res->engine;
-
-	for (size_t i = 0; i < res->degraded_n; i++)
-		if (!strncmp(res->degraded[i], "probe.", 6))
-			log_warn("the record lacks what '%s' sees: warder doctor tells why",
-				 res->degraded[i]);
-	if (e->sinks_behind)
-		log_warn("%u of %u sinks have not taken everything; the record keeps it, "
-			 "`warder export %s SINK` sends the rest: %s",
-			 e->sinks_behind, e->sinks, res->session, e->sink_text);
-	if (e->dead_letters)
-		log_warn(
-			"%llu events were refused by a sink for good; %s/cursors/%s.*.dlq.jsonl has "
-			"them and why",
-			(unsigned long long)e->dead_letters, state_dir(), res->session);
-	if (e->gaps)
-		log_warn("%llu events were lost; the record %s", (unsigned long long)e->gaps,
-			 e->journal_error ? "is not complete" : "says where");
 }
 
 /* ---- the command ---- */
@@ -812,7 +629,7 @@ int run_check_policy(const char *word, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "%s", policy.path);
 	/* What is wrong with a rule file is told there. */
-	return load_rules(&rules, &a) < 0 ? -EBADMSG : 0;
+	return run_rules_load(&rules, &a.rules, !a.no_default_rules, a.baseline) < 0 ? -EBADMSG : 0;
 }
 
 static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
@@ -836,7 +653,7 @@ struct run_keep {
 
 static int run_it(const struct run_keep *keep, const struct run_args *a,
 		  const struct sandbox_spec *spec, const struct run_rules *rules,
-		  const struct redactor *redactor, struct sinks *sinks, enum run_sign sign,
+		  const struct redactor *redactor, struct run_sinks *sinks, enum run_sign sign,
 		  uint32_t pressure, uint32_t when_full, struct run_result_file *result)
 {
 	struct run_options opt = {
@@ -890,8 +707,8 @@ static int run_it(const struct run_keep *keep, const struct run_args *a,
 	if (keep)
 		snprintf(keep->reason, 32, "%s", res.reason);
 	if (!a->quiet)
-		print_closing(&res);
-	print_troubles(&res);
+		run_print_closing(&res);
+	run_print_troubles(&res);
 	if (res.engine.journal_error) {
 		log_error("the record could not be sealed: %s", strerror(res.engine.journal_error));
 		run_result_write(result, &res, "internal", EXIT_WARDER, "record not sealed");
@@ -935,7 +752,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 {
 	char workspace[4096] = "";
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
-	__attribute__((cleanup(sinks_done))) struct sinks sinks = { 0 };
+	__attribute__((cleanup(run_sinks_done))) struct run_sinks sinks = { 0 };
 	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
 	auto_buf struct buf env_values = { 0 };
@@ -967,7 +784,8 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 			return cli_fail(&err);
 		a.workspace = NULL; /* it is ours, and below our state: make_spec would refuse it */
 	}
-	if (make_spec(&spec, &a, argv + rest, &err) < 0 || make_sinks(&sinks, &a, &err) < 0 ||
+	if (make_spec(&spec, &a, argv + rest, &err) < 0 ||
+	    run_sinks_make(&sinks, a.kafka, &a.exports, &err) < 0 ||
 	    parse_sign(a.sign, &sign, &err) < 0 ||
 	    parse_pressure(a.on_pressure, &pressure, &err) < 0 || check_rings(&a, &err) < 0 ||
 	    parse_full(a.when_full, &when_full, &err) < 0 || check_watches(&a.watch, &err) < 0 ||
@@ -979,12 +797,12 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		return cli_fail(&err);
 	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
 		a.watch.v[a.watch.n++] = SECRET_DIR "/"; /* who read one, and when */
-	if (a.witness && make_witness(&sinks, a.witness, &sign, &err) < 0)
+	if (a.witness && run_sinks_witness(&sinks, a.witness, &sign, &err) < 0)
 		return cli_bad_usage("run", &err);
 	if (a.result && !a.dry_run && geteuid() == 0 &&
 	    run_result_open(&result, a.result, &spec, &err) < 0)
 		return cli_fail(&err);
-	if (load_rules(&rules, &a) < 0)
+	if (run_rules_load(&rules, &a.rules, !a.no_default_rules, a.baseline) < 0)
 		return EXIT_WARDER;
 	if (a.dry_run)
 		return dry_run(&spec, a.json, &err);
@@ -1003,7 +821,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		return cli_fail(&err);
 	if (redaction_of_log(redactor) < 0)
 		return EXIT_WARDER;
-	warn_of_sinks(&sinks);
+	run_sinks_warn(&sinks);
 	code = run_it(keep, &a, &spec, &rules, redactor, &sinks, sign, pressure, when_full,
 		      &result);
 	redaction_of_log(NULL);
