@@ -4,6 +4,7 @@
 #include <string.h>
 #include "userspace/base/auto.h"
 #include "userspace/capture/internal.h"
+#include "userspace/capture/watched.h"
 
 static const struct {
 	const char *name;
@@ -112,4 +113,36 @@ int watched_fill(int map_fd, struct err *err)
 			return err_set(err, errno, "watched names: %m");
 	}
 	return 0;
+}
+
+static uint32_t class_of_name(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eqz(name, names[i].name))
+			return names[i].class;
+	return 0;
+}
+
+/* The last component of what `path` holds, which it loses. */
+static struct str take_name(struct str *path)
+{
+	struct str name = { path->p + path->n, 0 };
+
+	while (path->n && path->p[path->n - 1] != '/') {
+		path->n--;
+		name.p--;
+		name.n++;
+	}
+	if (path->n)
+		path->n--;
+	return name;
+}
+
+uint32_t watched_class_of(struct str path)
+{
+	uint32_t class = class_of_name(take_name(&path));
+
+	if (class != WATCHED_WITH_DIR)
+		return class == WATCHED_DIR ? 0 : class;
+	return class_of_name(take_name(&path)) == WATCHED_DIR ? WATCHED_FILE : 0;
 }

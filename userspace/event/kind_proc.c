@@ -148,8 +148,10 @@ void decode_exec(struct decode_ctx *c)
 	decode_tty(c, &w);
 	if (w.stdin_type < ARRAY_SIZE(stdin_types))
 		event_set_strz(ev, F_PROC_STDIN, stdin_types[w.stdin_type]);
-	event_set_u64(ev, F_PROC_CAPS, w.cap_effective);
-	event_set_u64(ev, F_PROC_CAPS_PERMITTED, w.cap_permitted);
+	if (ev->hdr.vantage != WIRE_V_GUEST) { /* gVisor does not tell them */
+		event_set_u64(ev, F_PROC_CAPS, w.cap_effective);
+		event_set_u64(ev, F_PROC_CAPS_PERMITTED, w.cap_permitted);
+	}
 	if (w.ino) {
 		event_set_u64(ev, F_PROC_EXE_INO, w.ino);
 		decode_set_dev(c, F_PROC_EXE_DEV, w.dev);
@@ -202,6 +204,8 @@ void decode_exit(struct decode_ctx *c)
 	} else {
 		event_set_u64(c->ev, F_EXIT_CODE, w.status >> 8 & 0xff);
 	}
+	if (c->ev->hdr.vantage == WIRE_V_GUEST)
+		return;
 	event_set_u64(c->ev, F_EXIT_UTIME, w.utime_ns);
 	event_set_u64(c->ev, F_EXIT_STIME, w.stime_ns);
 }

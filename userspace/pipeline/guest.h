@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gVisor tells of its guest (event/seccheck.h) as wire records with `vantage: guest`: from here on such an event is
+ * one like any other. Keeps what a single message does not say: who is whose parent, which open file a descriptor is.
+ * The other end may be in the hands of the guest: nothing it says costs more than the tables below. */
+#ifndef WARDER_PIPELINE_GUEST_H
+#define WARDER_PIPELINE_GUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "userspace/base/str.h"
+#include "userspace/event/seccheck.h"
+
+#define GUEST_PROCESSES_MAX 8192
+#define GUEST_FDS_MAX	    8192
+#define GUEST_PACKETS_TURN  512		   /* before others have their turn */
+#define GUEST_EXEC_WAIT_NS  1000000000ull  /* for the description of a program that was started */
+#define GUEST_OLD_NS	    60000000000ull /* a message cannot be older than that when it comes */
+
+struct guest;
+
+/* Takes one wire record. Its result is not looked at. */
+typedef int (*guest_feed_fn)(void *arg, const void *rec, size_t len);
+
+struct guest_options {
+	uint32_t sandbox_id;
+	int64_t real_offset_ns;	  /* CLOCK_REALTIME - CLOCK_BOOTTIME, as for the session's `time` */
+	uint64_t since_ns;	  /* CLOCK_BOOTTIME: nothing is older */
+	const char *const *watch; /* the operator's list; borrowed */
+	size_t watch_n;
+	bool has_mirror; /* the host's kernel tells calls on names, with the names (bpf/mirror.bpf.c) */
+	guest_feed_fn feed;
+	void *arg;
+};
+
+struct guest_stats {
+	uint64_t packets;
+	uint64_t bad;	      /* that could not be read */
+	uint64_t unknown;     /* of types that are not known */
+	uint64_t dropped;     /* that the sentry says it could not send */
+	uint64_t drops_back;  /* how often its count of those went backwards */
+	uint64_t undescribed; /* programs that were started and not described */
+	uint64_t records;
+	bool started; /* the container's start was told */
+};
+
+int guest_new(struct guest **ret, const struct guest_options *opt);
+void guest_free(struct guest *g);
+/* One packet, taken off the socket at `boot_ns`; real_offset_ns is today's. What is in it cannot make it fail: it is
+ * counted. */
+void guest_packet(struct guest *g, struct str packet, uint64_t boot_ns, int64_t real_offset_ns);
+/* What has waited too long for what belongs to it. */
+void guest_tick(struct guest *g, uint64_t boot_ns);
+/* CLOCK_BOOTTIME of the next tick that is needed; UINT64_MAX = none. */
+uint64_t guest_deadline(const struct guest *g);
+void guest_stats(const struct guest *g, struct guest_stats *ret);
+
+#endif
