@@ -30,7 +30,7 @@ ARCH := $(shell uname -m | sed 's/aarch64/arm64/')
 BPF_TARGET_ARCH := $(if $(filter arm64,$(ARCH)),arm64,x86)
 
 # ---- libraries of others ----
-PKGS := libbpf libelf libzstd yaml-0.1 libseccomp rdkafka libcares libsodium libssl libcrypto zlib libpcre2-8 sqlite3 vterm
+PKGS := libbpf libelf libzstd yaml-0.1 libseccomp rdkafka libcares libsodium libssl libcrypto zlib libpcre2-8 sqlite3 vterm libarchive
 PKG_CFLAGS := $(shell $(PKGCONF) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKGCONF) --libs $(PKGS) 2>/dev/null)
 
@@ -62,7 +62,7 @@ $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFL
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace pipeline catalog scenarios cli
+FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace image pipeline catalog scenarios cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -221,6 +221,7 @@ RANK_rules     := base event rules
 RANK_exporters := base event exporters
 RANK_runtime   := base event runtime
 RANK_workspace := base workspace
+RANK_image     := base event image
 RANK_pipeline  := $(filter-out catalog scenarios cli,$(FOLDERS))
 RANK_catalog   := $(filter-out scenarios cli,$(FOLDERS))
 RANK_scenarios := $(filter-out catalog cli,$(FOLDERS))

@@ -17,6 +17,7 @@ int cmd_events(int argc, char **argv);
 int cmd_evidence(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_image(int argc, char **argv);
 int cmd_keys(int argc, char **argv);
 int cmd_fields(int argc, char **argv);
 int cmd_freeze(int argc, char **argv);

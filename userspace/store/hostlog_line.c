@@ -26,7 +26,7 @@ int hostlog_hash(uint8_t hash[STORE_HASH_LEN], struct str body)
 	return r < 0 ? r : chain_hash(c, hash, head, sizeof(head), body.p, body.n);
 }
 
-void hostlog_write_sig(struct buf *out, const struct key_signature *s)
+void hostlog_sig_text(struct buf *out, const struct key_signature *s)
 {
 	uint8_t raw[SIG_MAX];
 	char text[sodium_base64_ENCODED_LEN(SIG_MAX, VARIANT)];
@@ -38,10 +38,17 @@ void hostlog_write_sig(struct buf *out, const struct key_signature *s)
 	memcpy(raw + 8 + KEY_LEN, s->sig, KEY_SIG_LEN);
 	memcpy(raw + SIG_FIXED, s->path, path);
 	sodium_bin2base64(text, sizeof(text), raw, SIG_FIXED + path, VARIANT);
-	buf_printf(out, ",\"sig\":\"%s\"", text);
+	buf_addz(out, text);
 }
 
-static int parse_sig(struct str text, struct key_signature *ret)
+void hostlog_write_sig(struct buf *out, const struct key_signature *s)
+{
+	buf_addz(out, ",\"sig\":\"");
+	hostlog_sig_text(out, s);
+	buf_addc(out, '"');
+}
+
+int hostlog_sig_parse(struct str text, struct key_signature *ret)
 {
 	uint8_t raw[SIG_MAX];
 	size_t n;
@@ -127,7 +134,7 @@ static int parse_tail(struct str *s, struct hostlog_parts *ret)
 	if (sig.n > hash_n + sig_key.n + 1) {
 		sig = (struct str){ sig.p + hash_n, sig.n - hash_n };
 		if (!take(&sig, sig_key) || sig.p[sig.n - 1] != '"' ||
-		    parse_sig((struct str){ sig.p, sig.n - 1 }, &ret->sig) < 0)
+		    hostlog_sig_parse((struct str){ sig.p, sig.n - 1 }, &ret->sig) < 0)
 			return -EBADMSG;
 		ret->line.is_signed = true;
 		s->n = (size_t)(p - s->p) + hash_n;

@@ -17,6 +17,9 @@ struct hostlog_parts {
 int hostlog_parse(struct str text, struct hostlog_parts *ret);
 /* `hash`: of the entry before, in; of the entry with this body, out. -EIO. */
 int hostlog_hash(uint8_t hash[STORE_HASH_LEN], struct str body);
+/* A signature as one word (base64), and back. -EBADMSG. */
+void hostlog_sig_text(struct buf *out, const struct key_signature *s);
+int hostlog_sig_parse(struct str text, struct key_signature *ret);
 /* The member "sig", comma in front. */
 void hostlog_write_sig(struct buf *out, const struct key_signature *s);
 
