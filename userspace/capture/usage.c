@@ -51,7 +51,7 @@ static bool number_after(struct str text, const char *key, uint64_t *ret)
 
 bool usage_fdinfo(struct str text, struct usage_fd *ret)
 {
-	uint64_t id, bytes = 0, type;
+	uint64_t id, bytes = 0, type, max;
 
 	memset(ret, 0, sizeof(*ret));
 	/* A link tells of its program, too. */
@@ -61,6 +61,10 @@ bool usage_fdinfo(struct str text, struct usage_fd *ret)
 	if (!ret->is_map && !ret->is_program)
 		return false;
 	number_after(text, "memlock:", &bytes);
+	/* Before 6.4 the kernel counts what the entries may take, and a ring has none. */
+	if (ret->is_map && type == BPF_MAP_TYPE_RINGBUF &&
+	    number_after(text, "max_entries:", &max) && bytes < max)
+		bytes += max;
 	ret->id = (uint32_t)id;
 	ret->bytes = bytes;
 	return true;

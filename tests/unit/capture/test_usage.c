@@ -25,6 +25,22 @@ static void test_map(void **state)
 	assert_int_equal(o.bytes, 1453248);
 }
 
+/* A ring takes what it holds, also where the kernel does not say so. */
+static void test_ring(void **state)
+{
+	struct usage_fd o;
+
+	(void)state;
+	assert_true(usage_fdinfo(STR(POS "map_type:\t27\nkey_size:\t0\nvalue_size:\t0\n"
+					 "max_entries:\t8388608\nmemlock:\t0\nmap_id:\t5\n"),
+				 &o));
+	assert_int_equal(o.bytes, 8388608);
+	assert_true(usage_fdinfo(STR(POS "map_type:\t27\nkey_size:\t0\nvalue_size:\t0\n"
+					 "max_entries:\t8388608\nmemlock:\t8434056\nmap_id:\t5\n"),
+				 &o));
+	assert_int_equal(o.bytes, 8434056);
+}
+
 static void test_program(void **state)
 {
 	struct usage_fd o;
@@ -85,11 +101,9 @@ static void test_processes_without_maps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_map),
-		cmocka_unit_test(test_program),
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_odd_numbers),
-		cmocka_unit_test(test_processes_without_maps),
+		cmocka_unit_test(test_map),	    cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_program),	    cmocka_unit_test(test_others),
+		cmocka_unit_test(test_odd_numbers), cmocka_unit_test(test_processes_without_maps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
