@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /* Sends through sockets that were passed in (lib/passed.bpf.h), of the internet families. Full tier: in front of the
  * act, with the kernel's copy of the address, by io_uring too; it can be refused. Portable: at the end of the
- * calls, a name by the caller's word. Misses: there, io_uring's, and in 32-bit code those by socketcall; to 6.4
+ * calls, of io_uring when a request gets its file; a name by the caller's word. Misses: there, in 32-bit code those by
+ * socketcall, and requests on a registered file that an earlier one of their chain has yet to register; to 6.4
  * what sendfile and splice put into a stream; how many there were after the last one that was told. */
 #include "bpf/lib/passed.bpf.h"
 #include "bpf/lib/sockfile.bpf.h"
 #include "bpf/lib/sysend.bpf.h"
+#include "bpf/lib/uring.bpf.h"
 
 #define EPERM		  1
 #define NR_SENDTO	  44
@@ -210,4 +212,114 @@ int sys_send(__u64 *ctx)
 	}
 	pressure(st);
 	return 0;
+}
+
+/* ---- portable, by io_uring ---- */
+
+/* Numbers of the interface (include/uapi/linux/io_uring.h); older kernels' types do not have them all. */
+enum {
+	SENDS_WRITEV = 2,
+	SENDS_WRITE_FIXED = 5,
+	SENDS_SENDMSG = 9,
+	SENDS_WRITE = 23,
+	SENDS_SEND = 26,
+	SENDS_SPLICE = 30,
+	SENDS_SEND_ZC = 47,
+	SENDS_SENDMSG_ZC = 48,
+	SENDS_WRITEV_FIXED = 61,
+};
+
+#define SENDING                                                                                    \
+	(1ull << SENDS_WRITEV | 1ull << SENDS_WRITE_FIXED | 1ull << SENDS_SENDMSG |                \
+	 1ull << SENDS_WRITE | 1ull << SENDS_SEND | 1ull << SENDS_SPLICE | 1ull << SENDS_SEND_ZC | \
+	 1ull << SENDS_SENDMSG_ZC | 1ull << SENDS_WRITEV_FIXED)
+
+/* To 6.12 or so: later the name that comes with a plain send is in the kernel's copy alone. */
+struct io_sr_msg___612 {
+	void *addr;
+	__u16 addr_len;
+} __attribute__((preserve_access_index));
+
+/* The kernel's copy of the name, where it has made one by then (6.10), else the caller's. */
+static __always_inline void named_by_request(struct scratch *s, struct io_kiocb *req, __u8 op)
+{
+	struct io_sr_msg *sr = (void *)req + bpf_core_field_offset(struct io_kiocb, cmd);
+	struct io_async_msghdr *copy = BPF_CORE_READ(req, async_data);
+	bool by_message = op == SENDS_SENDMSG || op == SENDS_SENDMSG_ZC;
+	struct io_sr_msg___612 *old = (void *)sr;
+	struct wire_net *r = (struct wire_net *)s->rec;
+	__u64 addr = 0, len = 0, at = 0;
+	struct sent_name name = {};
+
+	if (!by_message && op != SENDS_SEND && op != SENDS_SEND_ZC)
+		return;
+	if (!by_message && bpf_core_field_exists(old->addr)) {
+		addr = (__u64)BPF_CORE_READ(old, addr);
+		len = BPF_CORE_READ(old, addr_len);
+		if (!addr) /* then what is in the copy is an older request's */
+			return;
+	}
+	if (copy)
+		at = (__u64)BPF_CORE_READ(copy, msg.msg_name);
+	if (at && at == (__u64)copy + bpf_core_field_offset(struct io_async_msghdr, addr)) {
+		bpf_probe_read_kernel(&name, sizeof(name), (void *)at);
+		if (BPF_CORE_READ(copy, msg.msg_namelen) > 0 && is_named(r, &name))
+			sent_to(r, &name);
+		return;
+	}
+	if (!by_message)
+		named_by_user(s, addr, len);
+	else if (!copy)
+		named_by_msghdr(s, (__u64)BPF_CORE_READ(sr, umsg));
+}
+
+static __always_inline int ring_sends(struct io_kiocb *req, __u32 fd, bool fixed)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct task_state *st = task_state(t);
+	__u8 op = req->opcode;
+	struct scratch *s;
+	struct socket *so;
+	struct file *f;
+
+	if (!st || st->role != ROLE_PAYLOAD || op > SENDS_WRITEV_FIXED || !(SENDING >> op & 1))
+		return 0;
+	f = fixed ? direct_file(req->ctx, fd) : fd_file(t, fd);
+	so = f ? file_socket(f) : NULL;
+	if (!so || !is_passed_in(BPF_CORE_READ(so, sk), st))
+		return 0;
+	s = scratch_get();
+	if (!s) {
+		no_scratch(st, WIRE_NET_SEND);
+		return 0;
+	}
+	s->call.compat = 0;
+	passed_begin(s, st, (__u64)so);
+	((struct wire_net *)s->rec)->h.flags |= WIRE_F_IOURING;
+	named_by_request(s, req, op);
+	passed_tell(s, st, (__u64)BPF_CORE_READ(so, sk), false);
+	pressure(st);
+	scratch_put(s);
+	return 0;
+}
+
+/* The request is about to be done: in its task, in a worker or in the ring's thread, which share the descriptors. */
+SEC("tp_btf/io_uring_file_get")
+int BPF_PROG(on_passed_get, struct io_kiocb *req, int fd)
+{
+	return ring_sends(req, fd, false);
+}
+
+/* A registered file is got without a word: told when handed in. */
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(on_passed_req, struct io_kiocb *req)
+{
+	return req->flags & REQ_FIXED_FILE ? ring_sends(req, req->cqe.fd, true) : 0;
+}
+
+/* To 6.3 or so. */
+SEC("tp_btf/io_uring_submit_sqe")
+int BPF_PROG(on_passed_sqe, struct io_kiocb *req)
+{
+	return req->flags & REQ_FIXED_FILE ? ring_sends(req, req->cqe.fd, true) : 0;
 }

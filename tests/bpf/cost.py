@@ -31,6 +31,12 @@ def measure():
     return parse(out)
 
 
+def names():
+    """All programs that we have."""
+    out = subprocess.run([os.path.join(BUILD, "tests", "helpers", "prog_cost"), "names"], stdout=subprocess.PIPE, check=True, text=True)
+    return set(out.stdout.split())
+
+
 def parse(text):
     rows = {}
     for line in text.splitlines():
@@ -84,8 +90,8 @@ def main():
     if not rows:
         raise SystemExit("cost.py: no figures")
     for name, value in sorted(rows.items()):
-        print("%-18s %8d %7d %7d" % (name, *value))
-    print("%-18s %8d %7d %7d" % ("total", *map(sum, zip(*rows.values()))))
+        print("%-22s %8d %7d %7d" % (name, *value))
+    print("%-22s %8d %7d %7d" % ("total", *map(sum, zip(*rows.values()))))
     if args.update:
         table = Table()
         table.lines[args.place or place()] = rows

@@ -2,52 +2,74 @@
 // ours: capture
 /* What the kernel says of each of our programs once it is loaded, one a line:
  *   NAME VERIFIED XLATED JITED
- * instructions that the verifier looked at, bytes of the program after it, bytes of machine code. */
+ * instructions that the verifier looked at, bytes of the program after it, bytes of machine code. All that this kernel
+ * takes: each tier in turn, with everything that can be asked for (rules to enforce, files to watch), so a name comes
+ * more than once. With an argument: the names of all programs, whatever this kernel has. */
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/capture/capture.h"
+#include "userspace/capture/internal.h"
+#include "warder.skel.h"
 
-/* False: not a program. Other objects have other structures behind the same call. */
-static bool print_prog(int fd)
+static size_t print_programs(const struct capture *c)
 {
-	struct bpf_prog_info info = { 0 };
-	__u32 len = sizeof(info);
-	char link[64], path[64];
-	ssize_t n;
+	struct bpf_program *p;
+	size_t found = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, link, sizeof(link) - 1);
-	if (n < 0 || strncmp(link, "anon_inode:bpf-prog", 19) != 0 ||
-	    bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
-		return false;
-	printf("%s %u %u %u\n", info.name, info.verified_insns, info.xlated_prog_len,
-	       info.jited_prog_len);
-	return true;
+	bpf_object__for_each_program(p, c->skel->obj)
+	{
+		struct bpf_prog_info info = { 0 };
+		__u32 len = sizeof(info);
+		int fd = bpf_program__fd(p);
+
+		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
+			continue;
+		printf("%s %u %u %u\n", bpf_program__name(p), info.verified_insns,
+		       info.xlated_prog_len, info.jited_prog_len);
+		found++;
+	}
+	return found;
 }
 
-int main(void)
+static int print_names(void)
 {
-	struct capture *c = NULL;
-	struct err err = { 0 };
-	struct dirent *de;
-	size_t found = 0;
-	DIR *dir;
+	struct warder *skel = warder__open();
+	struct bpf_program *p;
 
-	if (capture_open(&c, &(struct capture_options){ .quiet_libbpf = true }, &err) < 0) {
-		fprintf(stderr, "prog_cost: %s\n", err_text(&err));
+	if (!skel)
 		return 1;
+	bpf_object__for_each_program(p, skel->obj) puts(bpf_program__name(p));
+	warder__destroy(skel);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const tiers[] = { "auto", "full-multi", "full-fexit", "portable" };
+	const struct watch_entry watched = { .text = "/etc/passwd", .host_path = "/etc/passwd" };
+	const struct capture_options all = {
+		.quiet_libbpf = true, .enforce = true, .watch = &watched, .watch_n = 1
+	};
+	size_t found = 0;
+
+	(void)argv;
+	if (argc > 1)
+		return print_names();
+	for (size_t i = 0; i < ARRAY_SIZE(tiers); i++) {
+		struct capture *c = NULL;
+		struct err err = { 0 };
+
+		if (setenv("WARDER_TIER", tiers[i], 1) < 0)
+			return 1;
+		if (capture_open(&c, &all, &err) < 0) {
+			fprintf(stderr, "prog_cost: %s: %s\n", tiers[i], err_text(&err));
+			continue; /* this kernel does not have it */
+		}
+		found += print_programs(c);
+		capture_close(c);
 	}
-	dir = opendir("/proc/self/fd");
-	while (dir && (de = readdir(dir)))
-		found += print_prog(atoi(de->d_name));
-	if (dir)
-		closedir(dir);
-	capture_close(c);
 	return found ? 0 : 1;
 }

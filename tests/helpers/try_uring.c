@@ -8,6 +8,8 @@
  *                it works, unix), with a listener and a client of its own. Prints its port, the client's
  *                and the result.
  *   send:PORT, sendmsg:PORT   a datagram of 4 bytes from a new socket; PORT,FD: from that one
+ *   sendto:PORT,FD            the same, with an address and no message (it has to be the last one)
+ *   fixed:PORT,FD             sendmsg from a file of the ring's own
  * Prints the result of each on a line. sqpoll: the kernel's own thread takes the work; worker: a worker thread does
  * it. Exit code 77: this kernel has no io_uring for us. */
 #include <arpa/inet.h>
@@ -187,7 +189,7 @@ static int do_accept(const char *how, unsigned int sqe_flags)
 }
 
 /* arg: PORT, or PORT,DESCRIPTOR of a socket that is there. */
-static int send_datagram(bool by_message, const char *arg)
+static int send_datagram(const char *how, const char *arg, unsigned int sqe_flags)
 {
 	const char *comma = strchr(arg, ',');
 	int port = atoi(arg);
@@ -196,18 +198,32 @@ static int send_datagram(bool by_message, const char *arg)
 	struct msghdr m = {
 		.msg_name = &sa, .msg_namelen = sizeof(sa), .msg_iov = &iov, .msg_iovlen = 1
 	};
+	bool by_message = !strcmp(how, "sendmsg") || !strcmp(how, "fixed");
 	struct io_uring_sqe e = { .opcode = by_message ? IORING_OP_SENDMSG : IORING_OP_SEND };
 
 	inet_aton("127.0.0.1", &sa.sin_addr);
+	e.flags = (unsigned char)sqe_flags;
 	e.fd = comma ? atoi(comma + 1) : socket(AF_INET, SOCK_DGRAM, 0);
 	if (by_message) {
 		e.addr = (unsigned long)&m;
 		e.len = 1;
 	} else {
-		if (connect(e.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-			return -errno;
 		e.addr = (unsigned long)iov.iov_base;
 		e.len = 4;
+	}
+	if (!strcmp(how, "sendto")) { /* a plain one takes no address before 6.10 */
+		e.opcode = IORING_OP_SEND_ZC;
+		e.addr2 = (unsigned long)&sa;
+		e.addr_len = sizeof(sa);
+	} else if (!strcmp(how, "send") && connect(e.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		return -errno;
+	}
+	if (!strcmp(how, "fixed")) {
+		files[3] = e.fd;
+		if (syscall(__NR_io_uring_register, ring.fd, IORING_REGISTER_FILES, files, 8) < 0)
+			return -errno;
+		e.fd = 3;
+		e.flags |= IOSQE_FIXED_FILE;
 	}
 	return submit(&e);
 }
@@ -236,8 +252,8 @@ static int run(char *op, unsigned int sqe_flags)
 		e.opcode = IORING_OP_UNLINKAT;
 	} else if (strcmp(op, "accept") == 0) {
 		return do_accept(arg, sqe_flags);
-	} else if (strncmp(op, "send", 4) == 0) {
-		return send_datagram(strcmp(op, "sendmsg") == 0, arg);
+	} else if (strncmp(op, "send", 4) == 0 || strcmp(op, "fixed") == 0) {
+		return send_datagram(op, arg, sqe_flags);
 	} else if (strcmp(op, "connect") != 0) {
 		second = strchr(arg, ':');
 		if (!second)

@@ -16,7 +16,7 @@ BEGIN, END = "<!-- hooks: made by tests/lint/test_hooks.py --update -->\n", "<!-
 HELPERS = {"on_sys_exit", "on_call_end", "on_x64_call", "on_ia32_call", "on_x32_call", "on_seccomp", "on_sock_made",
            "on_sock_create", "on_device", "on_sysctl", "on_first_run", "on_name"}
 # Of the same thing, what only one tier has.
-ONLY = {"on_sock_send": "full", "sys_send": "portable"}
+ONLY = {"on_sock_send": "full", "sys_send": "portable", "on_passed_get": "portable", "on_passed_req": "portable", "on_passed_sqe": "portable"}
 FULL = [("kretprobe.multi/__x64_sys_*", "6.12"), ("fexit/x64_sys_call", "6.1")]
 TOCTOU = {"NO": "no", "NAMES": "names", "MISS": "rarely"}
 AGENT_KINDS = 0x4000  # ids from here on are not the kernel's

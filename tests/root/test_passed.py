@@ -129,18 +129,47 @@ u.sendto(b"leak", ("127.0.0.1", int(sys.argv[2])))
         self.assertEqual(s.recv(10), b"leak")
         self.assertSent(d, port)
 
+    def uring(self, how, ops, options=()):
+        """ops: [(name, port, socket)]"""
+        d = self.dump(helper("try_uring"), how, *("%s:%d,%d" % (op, port, s.fileno()) for op, port, s in ops), options=options,
+                      pass_fds=[s.fileno() for _, _, s in ops])
+        if b"io_uring_setup" in d.done.err:
+            self.skipTest("no io_uring: %s" % d.done.err)
+        return d
+
     def test_by_io_uring(self):
-        if not self.full:
-            self.skipTest("the portable tier does not see what io_uring sends by sockets that were passed in")
+        """With a message, to the peer, from a registered file, with an address: by the task, a worker, the ring's thread."""
         for how in ("plain", "worker", "sqpoll"):
-            s, port = self.receiver()
-            u = self.made(*UDP)
-            d = self.dump(helper("try_uring"), how, "sendmsg:%d,%d" % (port, u.fileno()), pass_fds=[u.fileno()])
-            if b"io_uring_setup" in d.done.err:
-                self.skipTest("no io_uring: %s" % d.done.err)
-            self.assertEqual(s.recv(10), b"abcd")
-            r = d.one("net.send", dport=port)
-            self.assertEqual((r["flags"] & IOURING, r["count"]), (IOURING, 1), how)
+            into = [self.receiver() for _ in range(4)]
+            names = ("sendmsg", "send", "fixed", "sendto")
+            d = self.uring(how, [(op, port, self.made(*UDP)) for op, (_, port) in zip(names, into)])
+            self.assertEqual(d.done.err.split()[-4:], [b"4"] * 4, how)
+            for op, (s, port) in zip(names, into):
+                self.assertEqual(s.recv(10), b"abcd")
+                r = d.one("net.send", dport=port)
+                self.assertEqual((r["family"], r["proto"], r["ret"], r["count"], base64.b64decode(r["daddr"])[:4]),
+                                 (socket.AF_INET, 17, 0, 1, bytes((127, 0, 0, 1))), (how, op))
+                self.assertEqual(r["flags"] & IOURING, IOURING, (how, op))
+                self.assertFalse(r["flags"] & TOCTOU and (self.full or op == "send"), (how, op))
+
+    def test_denied_by_io_uring(self):
+        for how in ("plain", "worker", "sqpoll"):
+            for what in ("deny", "kill"):
+                if what == "deny" and not self.full:
+                    continue
+                s, port = self.receiver()
+                d = self.uring(how, [("sendmsg", port, self.made(*UDP))],
+                               options=["--enforce", "%s:addr:127.0.0.0/8,%d-%d" % (what, port, port)])
+                r = d.one("net.send", dport=port)
+                flags = (DENIED if self.full else 0) | (KILLED if what == "kill" else 0)
+                self.assertEqual((r["enforced"], r["flags"] & (DENIED | KILLED | IOURING)), (1, flags | IOURING), (how, what))
+                if what == "deny":
+                    self.assertEqual(d.done.err.split()[-1], b"-1", how)
+                else:
+                    self.assertCode(d.done, 128 + 9)
+                if self.full:
+                    s.settimeout(0)
+                    self.assertRaises(BlockingIOError, s.recv, 10)
 
     def test_metadata_services(self):
         need("ip")

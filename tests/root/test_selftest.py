@@ -101,10 +101,12 @@ class SelfTest(TestCase):
 
     def test_doctor_names_that_passed_in_sockets_are_not_seen(self):
         full = self.doctor()[2]["net"]["tier"] == "full"
-        code, report, families = self.doctor(**self.no_fire("on_sock_send" if full else "sys_send"))
-        self.assertEqual((code, report["degraded"]), (2, ["net"]))
-        self.assertEqual({t["what"]: t["result"] for t in families["net"]["tests"]}["a datagram of a socket that was passed in"],
-                         "unseen")
+        plain, ring = "a datagram of a socket that was passed in", "a datagram sent by io_uring on a socket that was passed in"
+        for program, unseen in ({"on_sock_send": (plain, ring)} if full else {"sys_send": (plain,), "on_passed_get": (ring,)}).items():
+            code, report, families = self.doctor(**self.no_fire(program))
+            self.assertEqual((code, report["degraded"]), (2, ["net"]))
+            result = {t["what"]: t["result"] for t in families["net"]["tests"]}
+            self.assertEqual([result[what] for what in (plain, ring)], ["unseen" if what in unseen else "seen" for what in (plain, ring)])
 
     @unittest.skipIf(IN_VM, "the same on every kernel, and slow under emulation")
     def test_text_for_a_person(self):

@@ -21,6 +21,9 @@ static const struct {
 	{ "on_uring_done", "io_uring_complete", 2, NULL },
 	{ "on_accept_req", "io_uring_submit_req", 1, "io_kiocb" },
 	{ "on_accept_sqe", "io_uring_submit_sqe", 1, "io_kiocb" },
+	{ "on_passed_get", "io_uring_file_get", 1, "io_kiocb" },
+	{ "on_passed_req", "io_uring_submit_req", 1, "io_kiocb" },
+	{ "on_passed_sqe", "io_uring_submit_sqe", 1, "io_kiocb" },
 	{ "on_uring_cqe", "io_uring_complete", 3, "io_uring_cqe" },
 	{ "on_uring_res", "io_uring_complete", 5, "" }, /* flags: there is no third pointer */
 };

@@ -344,6 +344,11 @@ void hooks_choose(struct hooks *h, struct warder *skel)
 	skel->rodata->sends_by_call = sends_by_call(h, skel);
 	want(skel, PROG(sys_send), sends_by_call(h, skel));
 	want(skel, PROG(on_sock_send), !sends_by_call(h, skel));
+	if (!sends_by_call(h, skel)) {
+		want(skel, PROG(on_passed_get), false);
+		want(skel, PROG(on_passed_req), false);
+		want(skel, PROG(on_passed_sqe), false);
+	}
 	skel->rodata->names_mode = choose_names(h, skel);
 	want(skel, PROG(on_name), skel->rodata->names_mode == NAMES_MULTI);
 	choose_prevention(h, skel);

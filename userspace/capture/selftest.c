@@ -84,6 +84,7 @@ static const struct expect expects[] = {
 	{ "net", "the end of a UDP socket", STEP_UDP4, WIRE_NET_CLOSE, .field = { { F_NET_FAMILY, "inet" }, { F_NET_PROTO, "udp" } } },
 	{ "io_uring", "a file opened by io_uring", STEP_URING, WIRE_FILE_OPEN, WIRE_F_IOURING, .host = true },
 	{ "io_uring", "bytes written by io_uring", STEP_URING, WIRE_FILE_WRITE, WIRE_F_IOURING, .host = true },
+	{ "net", "a datagram sent by io_uring on a socket that was passed in", STEP_URING, WIRE_NET_SEND, WIRE_F_IOURING, .port = SELFTEST_URING_PORT, .host = true },
 	{ "dns", "a query", STEP_DNS, WIRE_DNS_QUERY, .field = { { F_DNS_NAME, "selftest.warder.invalid" } } },
 	{ "dns", "an answer", STEP_DNS, WIRE_DNS_ANSWER, .field = { { F_DNS_RCODE, "NXDOMAIN" } } },
 	{ "oom", "a process killed for its memory", STEP_OOM, WIRE_OOM, .flags = 0 },

@@ -59,6 +59,7 @@ struct selftest_job {
 };
 
 #define SELFTEST_PASSED_PORT 11		    /* where it sends to: nobody else does */
+#define SELFTEST_URING_PORT  12		    /* the same, by io_uring */
 #define SELFTEST_DENIED_IP   "198.51.100.1" /* RFC 5737: nobody's */
 
 /* In the child: all steps, then the end. */

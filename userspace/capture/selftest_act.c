@@ -484,7 +484,10 @@ static int do_deny_file(const struct selftest_job *job)
 
 static int do_uring(const struct selftest_job *job)
 {
-	return selftest_uring(job->dir, "uring");
+	union address a;
+	socklen_t len = address_of(&a, AF_INET, "127.0.0.1", SELFTEST_URING_PORT);
+
+	return selftest_uring(job->dir, "uring", job->passed, &a.sa, len);
 }
 
 static int (*const steps[STEP_COUNT])(const struct selftest_job *job) = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* io_uring without a library: two requests, one after the other. */
+/* io_uring without a library: three requests, one after the other. */
 #include "userspace/capture/selftest_uring.h"
 
 #include <errno.h>
@@ -7,13 +7,14 @@
 #include <linux/io_uring.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define ENTRIES	  4
 #define WAITS_MAX 100 /* interrupted calls */
 
-struct ring_of_two {
+struct small_ring {
 	int fd;
 	unsigned int *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
 	struct io_uring_sqe *sqes;
@@ -26,7 +27,7 @@ static void *map(int fd, size_t n, off_t at)
 }
 
 /* The mappings end with the process. */
-static int set_up(struct ring_of_two *r)
+static int set_up(struct small_ring *r)
 {
 	struct io_uring_params p = { 0 };
 	char *sq, *cq;
@@ -51,7 +52,7 @@ static int set_up(struct ring_of_two *r)
 	return 0;
 }
 
-static int submit(struct ring_of_two *r, const struct io_uring_sqe *sqe)
+static int submit(struct small_ring *r, const struct io_uring_sqe *sqe)
 {
 	unsigned int tail = *r->sq_tail, at = tail & *r->sq_mask;
 	int res;
@@ -69,8 +70,13 @@ static int submit(struct ring_of_two *r, const struct io_uring_sqe *sqe)
 	return res;
 }
 
-int selftest_uring(int dir, const char *name)
+int selftest_uring(int dir, const char *name, int socket, const void *to, uint32_t to_len)
 {
+	struct iovec part = { "self-test", 9 };
+	struct msghdr message = { .msg_name = (void *)(uintptr_t)to,
+				  .msg_namelen = to_len,
+				  .msg_iov = &part,
+				  .msg_iovlen = 1 };
 	struct io_uring_sqe open_it = { .opcode = IORING_OP_OPENAT,
 					.fd = dir,
 					.addr = (unsigned long)name,
@@ -79,12 +85,18 @@ int selftest_uring(int dir, const char *name)
 	struct io_uring_sqe write_it = { .opcode = IORING_OP_WRITE,
 					 .addr = (unsigned long)"self-test",
 					 .len = 9 };
-	struct ring_of_two ring;
+	struct io_uring_sqe send_it = { .opcode = IORING_OP_SENDMSG,
+					.fd = socket,
+					.addr = (unsigned long)&message,
+					.len = 1,
+					.msg_flags = MSG_DONTWAIT };
+	struct small_ring ring;
 	int r;
 
 	r = set_up(&ring);
 	if (r < 0)
 		return r;
+	submit(&ring, &send_it); /* refused by the network or not: what counts is that it is seen */
 	write_it.fd = submit(&ring, &open_it);
 	r = write_it.fd < 0 ? write_it.fd : submit(&ring, &write_it);
 	if (write_it.fd >= 0)
