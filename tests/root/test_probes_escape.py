@@ -131,6 +131,28 @@ tell(denied=look("/proc/sys/kernel/core_pattern"))
         self.assertEqual([r for r in rows if "uevent" not in r[1]], want)
         self.assertEqual(d.told, {"m": 0, "denied": -13})
 
+    def test_helpers_that_the_kernel_starts(self):
+        """release_agent of a v1 hierarchy, kernel.modprobe, uevent_helper where there is one: opened only, not written."""
+        there = [p for p in ("/sys/kernel/uevent_helper", "/sys/power/state", "/sys/kernel/mm/ksm/run") if os.path.exists(p)][:1]
+        d = self.script("""
+os.mkdir("v1")
+sc(272, 0x20000)
+sc(165, b"none", b"/", 0, 0x44000, 0)
+mounted = sc(165, b"none", b"v1", b"cgroup", 0, b"none,name=agents")
+for p in ["v1/release_agent", "/proc/sys/kernel/modprobe"] + sys.argv[2:]:
+    try: os.close(os.open(p, os.O_WRONLY))
+    except OSError: pass
+sc(166, b"v1", 0)
+tell(mounted=mounted)
+""", *there)
+        want = ["/proc/sys/kernel/modprobe", *there]
+        if d.told["mounted"] == 0:
+            want.insert(0, self.path("v1/release_agent"))
+        else:  # a kernel without v1: then the file cannot be there
+            self.assertEqual(d.told["mounted"], -19)
+        self.assertEqual([(r["detail"], r["ret"] >= 0) for r in d.escapes("kernel_file")],
+                         [(p, p.startswith(self.tmp) or os.path.exists(p)) for p in want])
+
     def test_refused_by_whatever_name(self):
         """Denied, so there is no file to look at: relative names, a directory's descriptor, `..`, links on the way,
         truncate()."""
