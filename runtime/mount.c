@@ -154,8 +154,11 @@ static int do_bind(struct setup *s, const struct root_op *op, size_t i)
 
 static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
 {
-	auto_close int fd = mount_tmpfs(op->size, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-							  (op->exec ? 0 : MOUNT_ATTR_NOEXEC));
+	auto_close int fd =
+		s->made_workspace >= 0 && !strcmp(op->target, "/workspace")
+			? fcntl(s->made_workspace, F_DUPFD_CLOEXEC, 3)
+			: mount_tmpfs(op->size, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+							(op->exec ? 0 : MOUNT_ATTR_NOEXEC));
 
 	(void)i;
 	if (fd < 0)
@@ -175,7 +178,9 @@ static int scratch_make(struct setup *s)
 	int r;
 
 	setup_at(s, "scratch");
-	s->scratch = mount_tmpfs(s->plan->limits.tmp_bytes, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	s->scratch = s->made_scratch >= 0 ? s->made_scratch
+					  : mount_tmpfs(s->plan->limits.tmp_bytes,
+							MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (s->scratch < 0)
 		return s->scratch;
 	mount_is_ours(s, s->scratch);
@@ -195,7 +200,8 @@ static int do_scratch(struct setup *s, const struct root_op *op, size_t i)
 	int r;
 
 	(void)i;
-	if (mkdirat(s->scratch, op->source, op->mode) < 0)
+	if (mkdirat(s->scratch, op->source, op->mode) < 0 &&
+	    (errno != EEXIST || s->made_scratch < 0)) /* it is filled */
 		return -errno;
 	fd = open_tree(s->scratch, op->source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (fd < 0)

@@ -136,6 +136,10 @@ static void setup_close(struct setup *t)
 		close(t->netns);
 	if (t->secrets >= 0)
 		close(t->secrets);
+	if (t->made_workspace >= 0)
+		close(t->made_workspace);
+	if (t->made_scratch >= 0)
+		close(t->made_scratch);
 }
 
 /* The frame if it is one; -EAGAIN for junk, -EPIPE at the end. With `ret_fd` a descriptor may come with it;
@@ -257,6 +261,7 @@ static int follow_frame(struct sandbox *s, struct init_frame *f, int *fd, struct
 		r = s->mapped ? -EPROTO : userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
 		s->mapped = true;
 		hold_workspace(s); /* it has its root, and waits for us */
+		dirs_hold(s);
 		if (r == 0)
 			r = frame_send(s, FRAME_MAPPED, 0, 0);
 		if (r < 0)
@@ -270,6 +275,7 @@ static int follow_frame(struct sandbox *s, struct init_frame *f, int *fd, struct
 		return SANDBOX_STARTING;
 	case FRAME_STARTED:
 		hold_workspace(s); /* where there is no user namespace */
+		dirs_hold(s);
 		if (s->plan->tty && s->tty < 0)
 			return err_set(err, EPROTO, "sandbox set-up: its terminal did not come");
 		return SANDBOX_RUNNING;
@@ -415,6 +421,8 @@ static int ns_begin(struct sandbox *s, const int stdio[3], struct err *err)
 		.leaf = s->cgroup.leaf,
 		.netns = -1,
 		.secrets = take_fd(s->secrets.mount),
+		.made_workspace = take_fd(s->made.workspace),
+		.made_scratch = take_fd(s->made.scratch),
 		.stdio = { stdio[0], stdio[1], stdio[2] },
 		.scratch = -1,
 		.proc = -1,

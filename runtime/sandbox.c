@@ -30,6 +30,7 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		s->walls[i] = -1;
 	s->control = s->pidfd = s->workspace = s->tty = -1;
+	dirs_init(s);
 	secrets_init(&s->secrets);
 	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &plan->limits, err);
 	if (r < 0)
@@ -253,6 +254,7 @@ void sandbox_free(struct sandbox *s)
 		close(s->workspace);
 	if (s->tty >= 0)
 		close(s->tty);
+	dirs_done(s);
 	cgroup_remove(&s->cgroup);
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		if (s->walls[i] >= 0)

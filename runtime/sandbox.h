@@ -154,6 +154,26 @@ int sandbox_start(struct sandbox *s, const int stdio[3], struct err *err);
 /* O_PATH on the sandbox's own /workspace, from its start to sandbox_free, also when all in it are dead; -1 when
  * that is a directory of the host, or could not be had. */
 int sandbox_workspace_fd(const struct sandbox *s);
+/* ---- the payload's own files ---- */
+
+#define SANDBOX_DIRS_MAX 3 /* /workspace, /tmp, /var/tmp */
+
+struct sandbox_dir {
+	const char *inside;
+	int fd; /* O_PATH, or a mount */
+};
+
+/* From the start to sandbox_free; may be none. Whoever's they are: a host directory as /workspace is one of them. */
+size_t sandbox_dirs(const struct sandbox *s, struct sandbox_dir ret[SANDBOX_DIRS_MAX]);
+
+/* In a process in the sandbox's control group, as the payload's user, with these directories and `in` and nothing
+ * else. 0 or -errno, at most 255. */
+typedef int sandbox_fill_fn(void *arg, const struct sandbox_dir *dirs, size_t n);
+/* Between sandbox_create and sandbox_start, and before anybody watches: make the private ones of these directories
+ * and have `fn` fill them. err is set only where the process itself failed. */
+int sandbox_fill(struct sandbox *s, sandbox_fill_fn fn, void *arg, int in, int timeout_ms,
+		 struct err *err);
+
 /* With spec.tty, from sandbox_start to sandbox_free: the pty's master, non-blocking, made in the sandbox's own
  * devpts; else -1. */
 int sandbox_tty_fd(const struct sandbox *s);

@@ -20,6 +20,10 @@ struct sandbox {
 	int pidfd;	  /* of init; -1 */
 	int workspace;	  /* O_PATH; -1 */
 	int tty;	  /* the pty's master; -1 */
+	int dirs[SANDBOX_DIRS_MAX]; /* O_PATH; -1 */
+	struct {
+		int workspace, scratch; /* mounts for the set-up task; -1 = it makes its own */
+	} made;
 	pid_t pid;
 	struct secrets secrets;
 	sandbox_exec_fn on_exec; /* NULL */
@@ -33,5 +37,10 @@ struct sandbox {
 	bool alone;			   /* and nothing else was left, as init says */
 	int exit_code, exit_signal;
 };
+
+/* fill.c */
+void dirs_init(struct sandbox *s);
+void dirs_done(struct sandbox *s);
+void dirs_hold(struct sandbox *s);
 
 #endif

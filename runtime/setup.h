@@ -18,6 +18,7 @@ struct setup {
 	 * the leaf) and to ourselves (other end of `control`). */
 	int leaf, peer;
 	int secrets; /* their file system; -1 */
+	int made_workspace, made_scratch; /* file systems that are filled; -1 = they are made here */
 	int netns;   /* made ahead; -1 = made by clone3 */
 	int init;    /* memfd of init's program */
 	int config;  /* memfd of struct init_config */

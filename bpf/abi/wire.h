@@ -49,6 +49,8 @@
 	X(0x4004, SESSION_RESUME, "session.resume", SESSION) \
 	X(0x4005, WORKSPACE_CHANGE, "workspace.change", WORK) \
 	X(0x4006, WORKSPACE_SCAN, "workspace.scan", SESSION) \
+	X(0x4007, SESSION_SNAPSHOT, "session.snapshot", SESSION) \
+	X(0x4008, SESSION_RESTORE, "session.restore", SESSION) \
 	X(0x8001, RULE_ALERT, "rule.alert", RULE)            \
 	X(0x8002, ACTION, "action", RULE)                    \
 	X(0x8003, APPROVAL, "approval", RULE)                \
@@ -499,6 +501,17 @@ struct wire_scan {
 	__u32 pad;
 };
 
+/* SESSION_SNAPSHOT, SESSION_RESTORE: h.ret is 0 or -errno. */
+struct wire_snapshot {
+	struct wire_hdr h;
+	__u64 files, bytes, stored; /* entries; data in them; bytes of the archive */
+	__u8 sha256[32];	    /* of the archive */
+	struct wire_str name;
+	struct wire_str session; /* restore: which it was taken of */
+	struct wire_str who;	 /* snapshot: for whom */
+	__u32 pad;
+};
+
 #define WIRE_ASSERT(expr, text) _Static_assert(expr, text)
 WIRE_ASSERT(sizeof(struct wire_hdr) == 96, "wire_hdr size");
 WIRE_ASSERT(__builtin_offsetof(struct wire_hdr, comm) == 80, "wire_hdr.comm offset");
@@ -515,5 +528,6 @@ WIRE_ASSERT(sizeof(struct wire_escape) % 8 == 0, "wire_escape alignment");
 WIRE_ASSERT(sizeof(struct wire_session) % 8 == 0, "wire_session alignment");
 WIRE_ASSERT(sizeof(struct wire_change) % 8 == 0, "wire_change alignment");
 WIRE_ASSERT(sizeof(struct wire_scan) % 8 == 0, "wire_scan alignment");
+WIRE_ASSERT(sizeof(struct wire_snapshot) % 8 == 0, "wire_snapshot alignment");
 
 #endif

@@ -56,6 +56,8 @@ static const struct ecs_kind KINDS[] = {
 	{ WIRE_TERMINAL, "[\"session\"]", "[\"info\"]", "\"terminal-recorded\"", NULL },
 	{ WIRE_WORKSPACE_CHANGE, "[\"file\"]", "[\"change\"]", "\"workspace-change\"", "\"state\"" },
 	{ WIRE_WORKSPACE_SCAN, "[\"file\"]", "[\"info\"]", "\"workspace-scan\"", "\"state\"" },
+	{ WIRE_SESSION_SNAPSHOT, "[\"file\"]", "[\"info\"]", "\"session-snapshot\"", NULL },
+	{ WIRE_SESSION_RESTORE, "[\"file\"]", "[\"info\"]", "\"session-restore\"", NULL },
 	{ WIRE_FILE_MKNOD, "[\"file\"]", "[\"creation\"]", "\"file-mknod\"", NULL },
 	{ WIRE_FILE_MMAP, "[\"file\"]", "[\"access\"]", "\"file-map\"", NULL },
 	{ WIRE_NET_BIND, "[\"network\"]", "[\"start\"]", "\"network-bind\"", NULL },

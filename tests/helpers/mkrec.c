@@ -224,6 +224,12 @@ static const struct member scan_members[] = {
 	S(wire_scan, places),	S(wire_scan, why),	   END,
 };
 
+static const struct member snapshot_members[] = {
+	N(wire_snapshot, files), N(wire_snapshot, bytes),   N(wire_snapshot, stored),
+	S(wire_snapshot, name),	 S(wire_snapshot, session), S(wire_snapshot, who),
+	END,
+};
+
 #define KIND(text, id, type, members)                  \
 	{                                              \
 		text, id, sizeof(struct type), members \
@@ -264,6 +270,8 @@ static const struct kind kinds[] = {
 	KIND("session.resume", WIRE_SESSION_RESUME, wire_session, session_members),
 	KIND("workspace.change", WIRE_WORKSPACE_CHANGE, wire_change, change_members),
 	KIND("workspace.scan", WIRE_WORKSPACE_SCAN, wire_scan, scan_members),
+	KIND("session.snapshot", WIRE_SESSION_SNAPSHOT, wire_snapshot, snapshot_members),
+	KIND("session.restore", WIRE_SESSION_RESTORE, wire_snapshot, snapshot_members),
 };
 
 static unsigned long line_nr;

@@ -20,6 +20,7 @@
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/run_status.h"
+#include "userspace/pipeline/snapshots.h"
 #include "userspace/store/terminal.h"
 
 #define PART_MAX  (16 * 1024)
@@ -136,6 +137,26 @@ int agent_show(int client, const char *tenant, struct err *err)
 			r = agent_send(client, out.p, out.n, -1, 0);
 	}
 	arena_done(&arena);
+	return r < 0 ? r : agent_send(client, "{\"exit\":0}", 10, -1, 0);
+}
+
+static int send_snapshot(void *arg, const struct snapshots_row *row)
+{
+	auto_buf struct buf out = { 0 };
+	struct json j;
+
+	json_init(&j, &out);
+	json_object_begin(&j);
+	json_key(&j, "line");
+	snapshots_json(&j, row);
+	json_object_end(&j);
+	return out.failed ? -ENOMEM : agent_send(*(const int *)arg, out.p, out.n, -1, 0);
+}
+
+int agent_snapshots(int client, const char *tenant, struct err *err)
+{
+	int r = snapshots_each(tenant, send_snapshot, &client, err);
+
 	return r < 0 ? r : agent_send(client, "{\"exit\":0}", 10, -1, 0);
 }
 

@@ -10,4 +10,7 @@ int agent_show(int client, const char *tenant, struct err *err);
 /* Output of a session that runs or has ended, as recorded, as packets. With q->follow: until it ends. */
 int agent_logs(int client, const char *tenant, const struct agent_request *q, struct err *err);
 
+/* The tenant's snapshots, as rows; `tenant` NULL = all. */
+int agent_snapshots(int client, const char *tenant, struct err *err);
+
 #endif

@@ -18,6 +18,7 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/pipeline/run_status.h"
+#include "userspace/pipeline/snapshots.h"
 
 #define REQUEST_MS 10000 /* from a connection to its request */
 #define GONE_MS	   20000 /* for a sandbox that was killed to be gone */
@@ -155,6 +156,16 @@ static int remove_one(struct work *w, struct err *err)
 	return answer(w, "line", e.session);
 }
 
+static int remove_snapshots(struct work *w, struct err *err)
+{
+	const char *tenant = w->peer.is_root ? "default" : w->peer.tenant;
+	int r = w->q.argc ? 0 : err_set(err, EINVAL, "which snapshot?");
+
+	for (size_t i = 0; i < w->q.argc && r == 0; i++)
+		r = snapshots_remove(tenant, w->q.argv[i], err);
+	return r < 0 ? r : agent_send(w->client, "{\"exit\":0}", 10, -1, 0);
+}
+
 /* ---- the request ---- */
 
 static int take_request(struct work *w, struct err *err)
@@ -181,7 +192,12 @@ static int carry_out(struct work *w, struct err *err)
 		return start(w, err);
 	case AGENT_EXEC:
 	case AGENT_ATTACH:
+	case AGENT_SNAPSHOT:
 		return pass(w, err);
+	case AGENT_SNAPSHOTS:
+		return agent_snapshots(w->client, tenant, err);
+	case AGENT_SNAPSHOT_RM:
+		return remove_snapshots(w, err);
 	case AGENT_KILL:
 		return order(w, "kill", err);
 	case AGENT_PAUSE:

@@ -54,6 +54,7 @@ struct run_args {
 	bool dry_run_actions, no_workspace_diff, keep_texts;
 	uint64_t usage_period;
 	const char *baseline;
+	const char *from;
 	const char *record;
 	uint64_t output_limit;
 	uint64_t ttl, idle;
@@ -122,6 +123,9 @@ static const struct option_def OPTIONS[] = {
 	{ "workspace", 'w', OPT_STR, AT(workspace), "DIR",
 	  "host directory as /workspace, writable (default: private, gone at the end); name:NAME: one "
 	  "that stays, for one sandbox at a time (warder workspace)" },
+	{ "from", 0, OPT_STR, AT(from), "SNAPSHOT",
+	  "begin with the files of a snapshot of the tenant's (warder snapshot) in /workspace, /tmp and "
+	  "/var/tmp" },
 	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory (default: /workspace)" },
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
 	{ "secret", 0, OPT_STRLIST, AT(secrets), "NAME=FILE[,ttl=TIME]",
@@ -651,10 +655,36 @@ struct run_keep {
 	char *reason; /* 32 */
 };
 
-static int run_it(const struct run_keep *keep, const struct run_args *a,
-		  const struct sandbox_spec *spec, const struct run_rules *rules,
-		  const struct redactor *redactor, struct run_sinks *sinks, enum run_sign sign,
-		  uint32_t pressure, uint32_t when_full, struct run_result_file *result)
+/* The files that it begins with. */
+struct run_from {
+	struct snapshots_row row;
+	int fd; /* -1: none */
+	bool host_workspace;
+};
+
+static void run_from_done(struct run_from *f)
+{
+	if (f->fd >= 0)
+		close(take_fd(f->fd));
+}
+
+static int open_from(struct run_from *f, const struct run_args *a, bool named, struct err *err)
+{
+	f->host_workspace = a->workspace;
+	if (!a->from)
+		return 0;
+	if (a->workspace || named)
+		return err_set(err, EINVAL,
+			       "option '--from' fills the private /workspace: not with "
+			       "'--workspace'");
+	return snapshots_open(&f->row, &f->fd, a->tenant ? a->tenant : "default", a->from, err);
+}
+
+static int run_it(const struct run_keep *keep, const struct run_from *from,
+		  const struct run_args *a, const struct sandbox_spec *spec,
+		  const struct run_rules *rules, const struct redactor *redactor,
+		  struct run_sinks *sinks, enum run_sign sign, uint32_t pressure,
+		  uint32_t when_full, struct run_result_file *result)
 {
 	struct run_options opt = {
 		.spec = spec,
@@ -689,6 +719,9 @@ static int run_it(const struct run_keep *keep, const struct run_args *a,
 		.hold = hold_policy_of(a),
 		.ttl_ns = a->ttl,
 		.idle_ns = a->idle,
+		.restore = from->fd >= 0 ? &from->row : NULL,
+		.restore_fd = from->fd,
+		.host_workspace = from->host_workspace,
 		.session = keep ? keep->session : NULL,
 		.hub_fd = keep ? keep->hub_fd : 0,
 	};
@@ -761,6 +794,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	__attribute__((cleanup(run_result_done))) struct run_result_file result =
 		RUN_RESULT_FILE_INIT;
 	struct err err = { 0 };
+	__attribute__((cleanup(run_from_done))) struct run_from from = { .fd = -1 };
 	enum run_sign sign = RUN_SIGN_IF_KEY;
 	uint32_t pressure = PRESSURE_DROP, when_full = FULL_CONTINUE;
 	AUTO(redactor) struct redactor *redactor = NULL;
@@ -822,7 +856,9 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	if (redaction_of_log(redactor) < 0)
 		return EXIT_WARDER;
 	run_sinks_warn(&sinks);
-	code = run_it(keep, &a, &spec, &rules, redactor, &sinks, sign, pressure, when_full,
+	if (open_from(&from, &a, *workspace, &err) < 0)
+		return cli_fail(&err);
+	code = run_it(keep, &from, &a, &spec, &rules, redactor, &sinks, sign, pressure, when_full,
 		      &result);
 	redaction_of_log(NULL);
 	named_workspace_release();
@@ -846,10 +882,10 @@ int run_kept(int argc, char **argv, const char *session, int hub_fd, char ret_re
 /* What somebody may ask for who is not root: none of it reads or writes files of the host, names a key, or weakens what
  * is recorded. */
 static const char *const FREE[] = {
-	"policy",     "timeout", "ttl",	      "idle",	"memory",   "pids",
-	"cpus",	      "disk",	 "tmp",	      "nofile", "fsize",    "name",
-	"max-output", "env",	 "cwd",	      "tty",	"quiet",    "kill-output",
-	"keep-texts", "net",	 "workspace", "help",	"no-agent", "watch-env",
+	"policy", "timeout",  "ttl",	   "idle",	  "memory",	"pids",	      "cpus",
+	"disk",	  "tmp",      "nofile",	   "fsize",	  "name",	"max-output", "env",
+	"cwd",	  "tty",      "quiet",	   "kill-output", "keep-texts", "net",	      "workspace",
+	"help",	  "no-agent", "watch-env", "from",
 };
 
 static int check_free(int argc, char **argv, const struct agent_restrict *who, struct err *err)

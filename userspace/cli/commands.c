@@ -11,6 +11,8 @@ const struct command commands[] = {
 	{ "exec", "run a command in a sandbox of the agent", cmd_exec },
 	{ "cp", "copy into or out of a sandbox of the agent", cmd_cp },
 	{ "workspace", "workspaces that stay: list, rm", cmd_workspace },
+	{ "snapshot", "keep the files of a sandbox of the agent; list, rm", cmd_snapshot },
+	{ "restore", "make a sandbox that begins with a snapshot's files", cmd_restore },
 	{ "attach", "join a sandbox's terminal; ^P ^Q leaves it", cmd_attach },
 	{ "ps", "the sandboxes of the agent", cmd_ps },
 	{ "logs", "what a sandbox's commands wrote", cmd_logs },

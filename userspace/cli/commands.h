@@ -41,6 +41,8 @@ int cmd_status(int argc, char **argv);
 int cmd_thaw(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 int cmd_workspace(int argc, char **argv);
+int cmd_snapshot(int argc, char **argv);
+int cmd_restore(int argc, char **argv);
 
 /* Can `warder run` work with this policy (a name or file)? As strict as at a run; starts nothing. */
 struct err;

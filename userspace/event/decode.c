@@ -58,6 +58,8 @@ struct handler {
 #define HANDLER_SESSION_RESUME  { sizeof(struct wire_session), false, decode_session }
 #define HANDLER_WORKSPACE_CHANGE { sizeof(struct wire_change), false, decode_workspace_change }
 #define HANDLER_WORKSPACE_SCAN   { sizeof(struct wire_scan), false, decode_workspace_scan }
+#define HANDLER_SESSION_SNAPSHOT { sizeof(struct wire_snapshot), true, decode_snapshot }
+#define HANDLER_SESSION_RESTORE  { sizeof(struct wire_snapshot), true, decode_snapshot }
 /* Made in user space from other events. */
 #define HANDLER_PACKAGE_INSTALL { 0 }
 #define HANDLER_RULE_ALERT      { 0 }

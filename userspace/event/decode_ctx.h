@@ -62,6 +62,7 @@ decode_fn decode_oom, decode_limit, decode_usage; /* kind_limit.c */
 decode_fn decode_escape;	    /* kind_escape.c */
 decode_fn decode_session;	    /* kind_session.c */
 decode_fn decode_workspace_change, decode_workspace_scan; /* kind_workspace.c */
+decode_fn decode_snapshot;
 /* Of a st_mode: "regular"; NULL. kind_file.c */
 const char *file_type_name(uint32_t mode);
 

@@ -217,6 +217,14 @@ enum field_type {
 	X(WORKSPACE_WHY, "workspace.why", FT_STRLIST, FAM_SESSION,                                    \
 	  "scan: limits and errors that made it incomplete; absent: it is complete")               \
 	X(WORKSPACE_NS, "workspace.duration_ns", FT_U64, FAM_SESSION, "scan: how long it took")       \
+	X(SNAPSHOT_NAME, "snapshot.name", FT_STR, FAM_SESSION, "name of the snapshot")               \
+	X(SNAPSHOT_SESSION, "snapshot.session", FT_STR, FAM_SESSION,                                  \
+	  "restore: session that it was taken of")                                                 \
+	X(SNAPSHOT_SHA256, "snapshot.sha256", FT_STR, FAM_SESSION, "SHA-256 of its archive")          \
+	X(SNAPSHOT_FILES, "snapshot.files", FT_U64, FAM_SESSION, "files and directories in it")       \
+	X(SNAPSHOT_BYTES, "snapshot.bytes", FT_U64, FAM_SESSION, "bytes of data in them")             \
+	X(SNAPSHOT_STORED, "snapshot.stored", FT_U64, FAM_SESSION, "bytes of its archive")            \
+	X(SNAPSHOT_WHO, "snapshot.who", FT_STR, FAM_SESSION, "for whom it was taken")                 \
 	X(BASELINE_NEW, "baseline.new", FT_BOOL, FAM_PROC | FAM_FILE | FAM_NET,                    \
 	  "exec, file.open, net.connect: not in the baseline that was given")                      \
 	X(MOUNT_OP, "mount.op", FT_STR, FAM_FILE, "mount umount move pivot_root setattr")           \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* workspace.*: what a comparison of the writable places found, by the launcher's helper, which has read a
+/* session.snapshot and .restore, and workspace.*: what a comparison of the writable places found, by the launcher's helper, which has read a
  * hostile tree: its records are taken like any other. */
 #include <stddef.h>
 #include <string.h>
@@ -103,4 +103,20 @@ void decode_workspace_scan(struct decode_ctx *c)
 	event_set_u64(ev, F_WORKSPACE_UNHASHED, w.unhashed);
 	event_set_u64(ev, F_WORKSPACE_NS, w.duration_ns);
 	decode_set_words(c, F_WORKSPACE_WHY, decode_bytes(c, w.why));
+}
+
+void decode_snapshot(struct decode_ctx *c)
+{
+	const struct wire_snapshot w = DECODE_FIXED(c, wire_snapshot);
+	struct event *ev = c->ev;
+
+	decode_set_string(c, F_SNAPSHOT_NAME, w.name);
+	decode_set_string(c, F_SNAPSHOT_SESSION, w.session);
+	decode_set_string(c, F_SNAPSHOT_WHO, w.who);
+	if (w.h.ret < 0)
+		return; /* there is none */
+	set_hash(c, F_SNAPSHOT_SHA256, w.sha256);
+	event_set_u64(ev, F_SNAPSHOT_FILES, w.files);
+	event_set_u64(ev, F_SNAPSHOT_BYTES, w.bytes);
+	event_set_u64(ev, F_SNAPSHOT_STORED, w.stored);
 }

@@ -14,11 +14,23 @@
 #include "userspace/pipeline/run_status.h"
 
 const char *const agent_op_names[AGENT_OPS] = {
-	[AGENT_NONE] = "",	   [AGENT_RUN] = "run",	      [AGENT_CREATE] = "create",
-	[AGENT_EXEC] = "exec",	   [AGENT_ATTACH] = "attach", [AGENT_PS] = "ps",
-	[AGENT_LOGS] = "logs",	   [AGENT_KILL] = "kill",     [AGENT_PAUSE] = "pause",
-	[AGENT_RESUME] = "resume", [AGENT_RM] = "rm",	      [AGENT_SIGNAL] = "signal",
-	[AGENT_RESIZE] = "resize", [AGENT_DETACH] = "detach",
+	[AGENT_NONE] = "",
+	[AGENT_RUN] = "run",
+	[AGENT_CREATE] = "create",
+	[AGENT_EXEC] = "exec",
+	[AGENT_ATTACH] = "attach",
+	[AGENT_PS] = "ps",
+	[AGENT_LOGS] = "logs",
+	[AGENT_KILL] = "kill",
+	[AGENT_PAUSE] = "pause",
+	[AGENT_RESUME] = "resume",
+	[AGENT_RM] = "rm",
+	[AGENT_SIGNAL] = "signal",
+	[AGENT_RESIZE] = "resize",
+	[AGENT_DETACH] = "detach",
+	[AGENT_SNAPSHOT] = "snapshot",
+	[AGENT_SNAPSHOTS] = "snapshots",
+	[AGENT_SNAPSHOT_RM] = "snapshot.rm",
 };
 
 /* ---- text -> request ---- */

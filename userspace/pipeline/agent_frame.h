@@ -30,6 +30,9 @@ enum agent_op {
 	AGENT_PAUSE,
 	AGENT_RESUME,
 	AGENT_RM,
+	AGENT_SNAPSHOT,	   /* argv: its name */
+	AGENT_SNAPSHOTS,   /* rows of all of the tenant's */
+	AGENT_SNAPSHOT_RM, /* argv: names */
 	/* after the first packet */
 	AGENT_SIGNAL,
 	AGENT_RESIZE,

@@ -487,6 +487,8 @@ static void read_control(struct engine *e)
 		engine_begin_rules(e, &msg.rules, passed);
 	else if (msg.type == ENGINE_WORKSPACE)
 		workspace_take(&e->workspace, e->pipeline, e->opt->session.sandbox_id, passed);
+	else if (msg.type == ENGINE_THAW)
+		engine_let_go(e);
 	else if (msg.type == ENGINE_USAGE)
 		engine_gauges_usage(e, msg.used);
 	else if (msg.type == ENGINE_FINISH)

@@ -56,8 +56,10 @@ enum engine_msg_type {
 			* broken, tell it */
 	ENGINE_RULES_DONE, /* to root: text says how that went; ok or not */
 	ENGINE_RELOAD,	   /* to root: an operator wants the rule files read again */
-	ENGINE_STOPPED,	   /* to root: text says why the sandbox stands still; empty: it goes on */
-	ENGINE_WORKSPACE,  /* to root: an operator wants the workspace compared; to engine, with a
+	ENGINE_THAW, /* to engine: root froze the sandbox, and is done: it goes on if nobody wants it
+			     * to stand still */
+	ENGINE_STOPPED,	  /* to root: text says why the sandbox stands still; empty: it goes on */
+	ENGINE_WORKSPACE, /* to root: an operator wants the workspace compared; to engine, with a
 			     * descriptor: what was found */
 };
 
@@ -118,6 +120,7 @@ bool engine_next(int fd, struct engine_msg *ret);
 /* Other rules: the texts in `texts_fd` (reload.h), or with -1 and `text` why there are none. Answered by
  * ENGINE_RULES_DONE. */
 int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules);
+void engine_send_thaw(int fd);
 /* What workspace_compare has written to `items_fd`. */
 int engine_send_workspace(int fd, int items_fd);
 /* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */

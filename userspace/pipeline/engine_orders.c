@@ -68,6 +68,15 @@ void engine_carry_out(void *arg, const char *word, const char *argument, const c
 	snprintf(ret->text, sizeof(ret->text), "unknown request");
 }
 
+void engine_let_go(struct engine *e)
+{
+	const struct session_options *so = &e->opt->session;
+	struct action_report report;
+
+	if (pipeline_may_go_on(e->pipeline, so->sandbox_id) && !e->store.paused)
+		action_freeze(&so->target, false, 0, &report);
+}
+
 struct stop_words {
 	const char *session;
 	struct buf text;

@@ -63,4 +63,7 @@ void engine_check_stopped(struct engine *e);
 void engine_begin_rules(struct engine *e, struct engine_rules *rules, int texts_fd);
 void engine_change_rules(struct engine *e);
 
+/* Root had frozen the sandbox for a while. */
+void engine_let_go(struct engine *e);
+
 #endif

@@ -112,6 +112,13 @@ int engine_send_record(int fd, const void *rec, size_t len)
 	return send(fd, &msg, sizeof(msg), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+void engine_send_thaw(int fd)
+{
+	const struct engine_msg msg = { .type = ENGINE_THAW };
+
+	(void)!send(fd, &msg, sizeof(msg), MSG_NOSIGNAL);
+}
+
 void engine_send_usage(int fd, const struct capture_usage *usage)
 {
 	struct engine_msg msg = { .type = ENGINE_USAGE };

@@ -205,6 +205,29 @@ static void take_exec(struct execs *x, struct hub_msg *m)
 	}
 }
 
+void execs_answer(struct execs *x, uint32_t id, int code, const char *text)
+{
+	if (code)
+		return fail(x, id, code, text);
+	tell(x, HUB_LINE, id, 0, 0, text, -1);
+	tell(x, HUB_DONE, id, 0, 0, NULL, -1);
+}
+
+/* Two strings, each with its NUL inside the message. */
+static void take_snapshot(struct execs *x, const struct hub_msg *m)
+{
+	size_t n = m->n ? strnlen(m->words, m->n) + 1 : 0;
+
+	if (!m->id || find(x, m->id))
+		return;
+	if (!x->snapshot || !x->sandbox)
+		fail(x, m->id, EXIT_OURS, "the sandbox does not run yet");
+	else if (n >= m->n || m->words[m->n - 1])
+		fail(x, m->id, EXIT_OURS, "malformed request");
+	else
+		x->snapshot(x->arg, m->id, m->words, m->words + n);
+}
+
 /* Its terminal came: what it shows goes through a relay like all output. */
 static int join_tty(struct execs *x, struct exec_job *job, int master)
 {
@@ -295,6 +318,8 @@ void execs_hear(struct execs *x, void (*first)(void *arg, int sig), void *arg)
 			return;
 		if (m.type == HUB_EXEC && x->sandbox)
 			take_exec(x, &m);
+		else if (m.type == HUB_SNAPSHOT)
+			take_snapshot(x, &m);
 		else if (m.type == HUB_SIGNAL && !m.id)
 			first(arg, m.signal);
 		else if (m.type == HUB_SIGNAL && x->sandbox)

@@ -22,6 +22,9 @@ struct execs {
 	const struct sandbox_plan *plan;
 	struct exec_job job[SANDBOX_EXECS_MAX];
 	int clients, running;
+	/* A snapshot is wanted; answered by execs_answer with this id. NULL: none can be taken. */
+	void (*snapshot)(void *arg, uint32_t id, const char *name, const char *who);
+	void *arg;
 	bool gone; /* whom the first command ran for has gone */
 	uint64_t
 		idle_ns; /* CLOCK_MONOTONIC: since then nothing ran and nobody was there; 0 = not now */
@@ -32,6 +35,8 @@ void execs_init(struct execs *x, int hub, uint64_t cap);
 void execs_begin(struct execs *x, struct sandbox *s, const struct sandbox_plan *p, int record);
 /* The hub's descriptor is readable. `first`: a signal for the first command. */
 void execs_hear(struct execs *x, void (*first)(void *arg, int sig), void *arg);
+/* The end of what was asked for, besides commands: with code 0 `text` is JSON, else why not. */
+void execs_answer(struct execs *x, uint32_t id, int code, const char *text);
 /* The sandbox runs. */
 void execs_started(struct execs *x);
 /* `first_runs`: the sandbox began with a command. */

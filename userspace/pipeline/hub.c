@@ -178,6 +178,38 @@ static void begin_exec(struct hub *h, struct hub_client *c, const struct agent_r
 	hub_stream_free(s);
 }
 
+/* Its stream has no bytes, only an end. */
+static void begin_snapshot(struct hub *h, struct hub_client *c, const struct agent_request *q)
+{
+	struct hub_stream *s = hub_stream_add(h);
+	const char *who = q->who ? q->who : "";
+	struct hub_msg *m = &h->msg;
+
+	memset(m, 0, HUB_MSG_HEAD);
+	m->type = HUB_SNAPSHOT;
+	if (!s)
+		return say_error(h, c, EXIT_OURS, "too many commands run in this sandbox");
+	m->id = s->id;
+	if (q->argc != 1)
+		say_error(h, c, EXIT_OURS, "one name of a snapshot");
+	else if (!add_words(m, q->argv, 1) || !add_words(m, &who, 1) ||
+		 hub_send(h->keeper, m, -1) < 0)
+		say_error(h, c, EXIT_OURS, "the sandbox is busy, or has ended");
+	else {
+		s->owner = c;
+		c->stream = s;
+		return;
+	}
+	hub_stream_free(s);
+}
+
+static void say_line(struct hub *h, struct hub_client *c, const struct hub_msg *m)
+{
+	buf_reset(&h->text);
+	buf_printf(&h->text, "{\"line\":%.*s}", (int)m->n, m->words);
+	hub_client_queue(c, h->text.p, h->text.n);
+}
+
 static void begin_attach(struct hub *h, struct hub_client *c)
 {
 	struct hub_stream *s = &h->stream[0];
@@ -217,6 +249,8 @@ static void take_visitor(struct hub *h)
 		say_error(h, c, EXIT_OURS, err_text(&err));
 	else if (q.op == AGENT_EXEC)
 		begin_exec(h, c, &q);
+	else if (q.op == AGENT_SNAPSHOT)
+		begin_snapshot(h, c, &q);
 	else if (q.op == AGENT_ATTACH)
 		begin_attach(h, c);
 	else
@@ -325,6 +359,8 @@ static bool hear_keeper(struct hub *h)
 		s->owner = NULL;
 	} else if (s && m->type == HUB_STARTED && s->owner) {
 		hub_client_queue(s->owner, "{\"started\":true}", 16);
+	} else if (s && m->type == HUB_LINE && s->owner) {
+		say_line(h, s->owner, m);
 	} else if (s && m->type == HUB_FAILED) {
 		refuse_stream(h, s, m);
 	} else if (s && (m->type == HUB_DONE || m->type == HUB_FINISHED)) {

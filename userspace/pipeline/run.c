@@ -34,6 +34,7 @@
 #include "userspace/pipeline/run_status.h"
 #include "userspace/pipeline/statement.h"
 #include "userspace/pipeline/sampler.h"
+#include "userspace/pipeline/snapshot_job.h"
 #include "userspace/pipeline/trail.h"
 #include "userspace/pipeline/workspace_job.h"
 
@@ -41,7 +42,7 @@
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  9			/* polled besides those of the limits */
+#define OTHER_FDS	  10			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -62,6 +63,7 @@ struct run {
 	struct reloader reloader;
 	struct sampler sampler;
 	struct workspace_job workspace;
+	struct snapshot_job snapshot;
 	struct capture_usage usage;
 	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
 	struct execs execs;
@@ -601,6 +603,81 @@ static void compare_workspace(struct run *run, enum wire_scan_when when)
 		end_workspace(run);
 }
 
+/* ---- snapshots ---- */
+
+static void tell_snapshot(struct run *run, const struct snapshots_row *row, const char *who,
+			  bool is_restore, int r)
+{
+	auto_buf struct buf rec = { 0 };
+
+	if (record_snapshot(&rec, SANDBOX_ID, row, who, is_restore, r) == 0)
+		engine_send_record(run->engine_fd, rec.p, rec.n);
+}
+
+static int begin_snapshot(struct run *run, const char *name, struct err *err)
+{
+	if (run->starting)
+		return err_set(err, EAGAIN, "the sandbox does not run yet");
+	if (run->opt->host_workspace)
+		return err_set(err, EOPNOTSUPP,
+			       "snapshot: /workspace is a directory of the host: it is not the "
+			       "sandbox's to copy");
+	return snapshot_job_begin(&run->snapshot, run->sandbox,
+				  run->spec.tenant ? run->spec.tenant : "default", name, UINT64_MAX,
+				  run->uid, run->gid, err);
+}
+
+/* By somebody at the other end of the hub. */
+static void want_snapshot(void *arg, uint32_t id, const char *name, const char *who)
+{
+	struct snapshots_row row = { 0 };
+	struct run *run = arg;
+	struct err err = { 0 };
+	int r = begin_snapshot(run, name, &err);
+
+	if (r == 0) {
+		run->snapshot.id = id;
+		snprintf(run->snapshot.who, sizeof(run->snapshot.who), "%s", who);
+		return;
+	}
+	execs_answer(&run->execs, id, 125, err_text(&err));
+	if (run->snapshot.busy || run->starting)
+		return;
+	engine_send_thaw(run->engine_fd);
+	snprintf(row.name, sizeof(row.name), "%s", snapshots_name_is_good(name) ? name : "");
+	tell_snapshot(run, &row, who, false, r);
+}
+
+static void end_snapshot(struct run *run)
+{
+	struct snapshots_row *row = &run->snapshot.file.row;
+	auto_buf struct buf text = { 0 };
+	struct err err = { 0 };
+	struct json j;
+	int r;
+
+	snprintf(row->session, sizeof(row->session), "%s", run->result->session);
+	snprintf(row->sandbox, sizeof(row->sandbox), "%s", run->name);
+	snprintf(row->policy, sizeof(row->policy), "%s", sandbox_plan_hash(run->plan));
+	r = snapshot_job_end(&run->snapshot, run->sandbox, &err);
+	engine_send_thaw(run->engine_fd);
+	tell_snapshot(run, row, run->snapshot.who, false, r);
+	json_init(&j, &text);
+	snapshots_json(&j, row);
+	buf_addc(&text, 0);
+	if (r < 0)
+		execs_answer(&run->execs, run->snapshot.id, 125, err_text(&err));
+	else
+		execs_answer(&run->execs, run->snapshot.id, 0, text.failed ? "null" : text.p);
+}
+
+static int restore_files(struct run *run, struct err *err)
+{
+	return run->opt->restore ? snapshot_restore(run->sandbox, run->opt->restore,
+						    run->opt->restore_fd, err)
+				 : 0;
+}
+
 static int prepare(struct run *run, struct err *err)
 {
 	auto_free struct watch_entry *watch = NULL;
@@ -647,6 +724,9 @@ static int prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	sandbox_set_egress(run->sandbox, run->egress);
+	r = restore_files(run, err); /* before it is watched: it is nothing that the payload does */
+	if (r < 0)
+		return r;
 	test_probes(run);
 	collect_degraded(run);
 	r = watch_sandbox(run, err);
@@ -664,7 +744,10 @@ static int prepare(struct run *run, struct err *err)
 		return r;
 	open_status(run);
 	look_at_maps(run);
-	return start_engine(run, err);
+	r = start_engine(run, err);
+	if (r == 0 && run->opt->restore)
+		tell_snapshot(run, run->opt->restore, "", true, 0);
+	return r;
 }
 
 /* A sandbox may begin without a command, and wait for further ones. */
@@ -772,6 +855,7 @@ static void say_stopped(struct run *run, struct engine_msg *msg)
 		if ((unsigned char)*p < 32 || *p == 127)
 			*p = '?';
 	run->stopped = msg->text[0];
+	run->snapshot.let_go |= !run->stopped;
 	run->start_end = clock_ns(CLOCK_MONOTONIC) + SANDBOX_START_MS * NSEC_PER_MSEC;
 	if (run->console)
 		console_frozen(run->console, run->stopped);
@@ -1171,6 +1255,7 @@ static int wait_for_end(struct run *run, struct err *err)
 		{ .fd = -1, .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
+		{ .fd = -1, .events = POLLIN },
 	};
 	int start = 0;
 
@@ -1199,6 +1284,7 @@ static int wait_for_end(struct run *run, struct err *err)
 			has_begun(run) ? run->signal_fd : -1; /* there is nobody yet to take one */
 		fds[7].fd = run->console ? console_fd(run->console) : -1;
 		fds[8].fd = run->execs.hub;
+		fds[9].fd = snapshot_job_fd(&run->snapshot);
 		/* While they wait to be looked at again, they must not wake us. */
 		limits_poll(&run->limits, fds + OTHER_FDS);
 		fds[6].fd = workspace_job_fd(&run->workspace);
@@ -1225,6 +1311,8 @@ static int wait_for_end(struct run *run, struct err *err)
 			return start;
 		if (fds[8].revents)
 			execs_hear(&run->execs, signal_first, run);
+		if (fds[9].revents && snapshot_job_fd(&run->snapshot) >= 0)
+			end_snapshot(run);
 		if (fds[4].revents)
 			reloader_look(&run->reloader);
 		reload_rules(run);
@@ -1268,6 +1356,7 @@ static int launch_and_wait(struct run *run, struct err *err)
 		start = wait_for_end(run, err);
 	else
 		start_failed(run, start, err);
+	snapshot_job_drop(&run->snapshot);
 	if (run->output_fds[0] >= 0) /* nothing came out */
 		close(take_fd(run->output_fds[0]));
 	/* No producer may be left when the engine drains for the last time. */
@@ -1384,6 +1473,8 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 	ret->facts.stdout_bytes = ret->facts.stderr_bytes = WIRE_UNKNOWN;
 	init_names(&run);
 	execs_init(&run.execs, opt->hub_fd > 0 ? opt->hub_fd : -1, opt->output_max);
+	run.execs.snapshot = want_snapshot;
+	run.execs.arg = &run;
 	run.spec.serve = opt->hub_fd > 0;
 	reloader_init(&run.reloader, opt->rule_files, opt->rule_texts, opt->spec);
 	r = prepare(&run, err);

@@ -10,6 +10,7 @@
 #include "userspace/base/ulid.h"
 #include "userspace/pipeline/engine.h"
 #include "userspace/pipeline/rule_files.h"
+#include "userspace/pipeline/snapshots.h"
 
 #define RUN_DEGRADED_MAX 32
 
@@ -33,6 +34,9 @@ struct run_options {
 		*rule_files;   /* to load again while it runs; NULL: the rules are final */
 	struct str rule_texts; /* of rule_texts_read, what `rules` was made of */
 	bool dry_run_actions;  /* actions of rules are told, not done */
+	const struct snapshots_row *restore; /* begin with these files; NULL = with none */
+	int restore_fd;			     /* its archive */
+	bool host_workspace; /* /workspace is a directory of the operator: nothing to snapshot */
 	int hub_fd;	     /* the keeper's end (hub.h); 0 = nobody can speak with the sandbox */
 	const char *session; /* its id; NULL = a new one */
 	uint64_t ttl_ns;     /* from the start to its end, whatever it does; 0 = none */

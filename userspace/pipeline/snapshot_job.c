@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/snapshot_job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bpf/abi/wire.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
+#include "userspace/pipeline/privdrop.h"
+#include "userspace/workspace/archive.h"
+
+#define FREEZE_MS  10000
+#define RESTORE_MS 600000
+#define MEMORY_MAX (512ull << 20)
+
+struct snapshot_shared {
+	int result;
+	struct archive_facts facts;
+	struct err err;
+};
+
+static struct snapshot_shared *share(void)
+{
+	void *p = mmap(NULL, sizeof(struct snapshot_shared), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* What a process wrote that had hostile bytes to read: one line of text. */
+static int take_error(struct snapshot_shared *shared, int r, struct err *err)
+{
+	shared->err.text[sizeof(shared->err.text) - 1] = 0;
+	for (char *p = shared->err.text; *p; p++)
+		if ((unsigned char)*p < 32 || *p == 127)
+			*p = '?';
+	return err_set(err, r, "%s", shared->err.text[0] ? shared->err.text : strerror(-r));
+}
+
+/* ---- taking one ---- */
+
+static bool is_frozen(int events)
+{
+	char text[256];
+	ssize_t n = pread(events, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = 0;
+	return strstr(text, "frozen 1") != NULL;
+}
+
+static int wait_frozen(int events)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + FREEZE_MS * NSEC_PER_MSEC;
+
+	while (!is_frozen(events)) {
+		struct pollfd p = { .fd = events, .events = POLLPRI };
+
+		if (clock_ns(CLOCK_MONOTONIC) >= end)
+			return -ETIMEDOUT;
+		poll(&p, 1, 5); /* the kernel does not tell of each change at once */
+	}
+	return 0;
+}
+
+struct pack {
+	struct sandbox_dir dirs[SANDBOX_DIRS_MAX];
+	size_t n;
+	int events, out;
+	uint64_t max;
+	uid_t uid;
+	gid_t gid;
+};
+
+static int pack(const struct pack *p, struct snapshot_shared *shared)
+{
+	const struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
+	struct workspace_place places[SANDBOX_DIRS_MAX];
+	int keep[SANDBOX_DIRS_MAX + 2], r;
+
+	for (size_t i = 0; i < p->n; i++) {
+		places[i] = (struct workspace_place){ p->dirs[i].inside, p->dirs[i].fd };
+		keep[i] = p->dirs[i].fd;
+	}
+	keep[p->n] = p->out;
+	keep[p->n + 1] = p->events;
+	r = fd_keep_only(keep, p->n + 2);
+	if (r == 0 && setrlimit(RLIMIT_DATA, &memory) < 0)
+		r = -errno;
+	if (r == 0)
+		r = privdrop_keep(p->uid, p->gid, 1u << CAP_DAC_READ_SEARCH, &shared->err);
+	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = wait_frozen(p->events);
+	if (r == -ETIMEDOUT)
+		return err_set(&shared->err, ETIMEDOUT,
+			       "snapshot: the sandbox does not stand still");
+	if (r == 0)
+		r = archive_pack(&shared->facts, places, p->n, p->max, p->out, &shared->err);
+	if (r == 0 && !is_frozen(p->events))
+		r = err_set(&shared->err, EAGAIN,
+			    "snapshot: the sandbox was let go on while it was taken");
+	return r;
+}
+
+static int start(struct snapshot_job *j, const struct pack *p, struct err *err)
+{
+	sigset_t all;
+
+	j->pid = fork();
+	if (j->pid < 0)
+		return err_set(err, errno, "snapshot: fork: %m");
+	if (j->pid == 0) {
+		sigfillset(&all);
+		sigprocmask(SIG_BLOCK, &all, NULL);
+		prctl(PR_SET_NAME, "warder-pack", 0, 0, 0);
+		j->shared->result = pack(p, j->shared);
+		_exit(j->shared->result < 0);
+	}
+	j->pidfd = (int)syscall(SYS_pidfd_open, j->pid, 0);
+	if (j->pidfd >= 0)
+		return 0;
+	kill(j->pid, SIGKILL);
+	waitpid(j->pid, NULL, 0);
+	return err_set(err, errno, "snapshot: %m");
+}
+
+int snapshot_job_begin(struct snapshot_job *j, const struct sandbox *s, const char *tenant,
+		       const char *name, uint64_t max, uid_t uid, gid_t gid, struct err *err)
+{
+	struct pack p = { .events = -1, .max = max, .uid = uid, .gid = gid };
+	int r;
+
+	if (j->busy)
+		return err_set(err, EBUSY, "a snapshot of this sandbox is being taken");
+	p.n = sandbox_dirs(s, p.dirs);
+	if (!p.n)
+		return err_set(err, EOPNOTSUPP, "snapshot: this backend does not give its files");
+	r = snapshots_begin(&j->file, tenant, name, err);
+	if (r < 0)
+		return r;
+	j->shared = share();
+	p.out = j->file.file;
+	p.events = openat(sandbox_cgroup_fd(s), "cgroup.events", O_RDONLY | O_CLOEXEC);
+	if (!j->shared || p.events < 0)
+		r = err_set(err, errno, "snapshot: %m");
+	if (r == 0 && pwrite(sandbox_freeze_fd(s), "1", 1, 0) != 1)
+		r = err_set(err, errno, "snapshot: cgroup.freeze: %m");
+	j->let_go = false;
+	if (r == 0)
+		r = start(j, &p, err);
+	if (p.events >= 0)
+		close(p.events);
+	j->busy = true;
+	if (r < 0) {
+		j->pid = 0;
+		snapshot_job_drop(j);
+	}
+	return r;
+}
+
+int snapshot_job_fd(const struct snapshot_job *j)
+{
+	return j->busy ? j->pidfd : -1;
+}
+
+static int reap(struct snapshot_job *j, struct err *err)
+{
+	int status = 0, r;
+
+	while (waitpid(j->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	j->pid = 0;
+	close(take_fd(j->pidfd));
+	r = j->shared->result;
+	if (!WIFEXITED(status))
+		return err_set(err, EIO, "snapshot: who packed it was killed");
+	if (WEXITSTATUS(status) || r < 0)
+		return take_error(j->shared, r < 0 ? r : -EIO, err);
+	return 0;
+}
+
+int snapshot_job_end(struct snapshot_job *j, const struct sandbox *s, struct err *err)
+{
+	auto_close int events = openat(sandbox_cgroup_fd(s), "cgroup.events", O_RDONLY | O_CLOEXEC);
+	struct snapshots_row *row = &j->file.row;
+	int r = reap(j, err);
+
+	if (r == 0 && (j->let_go || events < 0 || !is_frozen(events)))
+		r = err_set(err, EAGAIN, "snapshot: the sandbox was let go on while it was taken");
+	if (r == 0) {
+		row->created_ns = clock_real_ns();
+		row->files = j->shared->facts.files;
+		row->bytes = j->shared->facts.bytes;
+		row->stored = j->shared->facts.stored;
+		memcpy(row->sha256, j->shared->facts.sha256, sizeof(row->sha256));
+		r = snapshots_commit(&j->file, err);
+	}
+	snapshot_job_drop(j);
+	return r;
+}
+
+void snapshot_job_drop(struct snapshot_job *j)
+{
+	if (!j->busy)
+		return;
+	if (j->pid) {
+		kill(j->pid, SIGKILL);
+		waitpid(j->pid, NULL, 0);
+		close(take_fd(j->pidfd));
+		j->pid = 0;
+	}
+	snapshots_done(&j->file);
+	if (j->shared)
+		munmap(j->shared, sizeof(*j->shared));
+	j->shared = NULL;
+	j->busy = false;
+}
+
+/* ---- the way back ---- */
+
+struct fill {
+	struct snapshot_shared *shared;
+	const struct snapshots_row *row;
+	int fd;
+};
+
+static int fill(void *arg, const struct sandbox_dir *dirs, size_t n)
+{
+	struct workspace_place places[SANDBOX_DIRS_MAX];
+	struct fill *f = arg;
+
+	for (size_t i = 0; i < n; i++)
+		places[i] = (struct workspace_place){ dirs[i].inside, dirs[i].fd };
+	return archive_unpack(&f->shared->facts, places, n, f->row->sha256, f->fd, &f->shared->err);
+}
+
+int snapshot_restore(struct sandbox *s, const struct snapshots_row *row, int fd, struct err *err)
+{
+	struct fill f = { share(), row, fd };
+	struct err own = { 0 };
+	int r;
+
+	if (!f.shared)
+		return err_set(err, ENOMEM, "snapshot: %m");
+	r = sandbox_fill(s, fill, &f, fd, RESTORE_MS, &own);
+	if (r < 0 && own.code)
+		err_set(err, r, "snapshot '%s': %s", row->name, err_text(&own));
+	else if (r < 0)
+		take_error(f.shared, r, err);
+	munmap(f.shared, sizeof(*f.shared));
+	return r;
+}
+
+/* ---- records ---- */
+
+static struct wire_str tail(struct buf *out, const char *z)
+{
+	struct wire_str s = { (uint16_t)out->n, (uint16_t)strlen(z) };
+
+	return s.len && buf_add(out, z, s.len) == 0 ? s : (struct wire_str){ 0, 0 };
+}
+
+int record_snapshot(struct buf *out, uint32_t sandbox_id, const struct snapshots_row *row,
+		    const char *who, bool is_restore, int r)
+{
+	struct wire_snapshot w = {
+		.h = { .kind = is_restore ? WIRE_SESSION_RESTORE : WIRE_SESSION_SNAPSHOT,
+		       .ts = clock_boot_ns(),
+		       .sandbox = sandbox_id,
+		       .tgid = (uint32_t)getpid(),
+		       .tid = (uint32_t)getpid(),
+		       .nr = WIRE_NR_NONE,
+		       .ring = WIRE_RING_NONE,
+		       .vantage = WIRE_V_RUNTIME,
+		       .ret = r,
+		       .comm = "warder" },
+		.files = row->files,
+		.bytes = row->bytes,
+		.stored = row->stored,
+	};
+
+	memcpy(w.sha256, row->sha256, sizeof(w.sha256));
+	buf_reset(out);
+	buf_add(out, &w, sizeof(w));
+	w.name = tail(out, row->name);
+	w.session = is_restore ? tail(out, row->session) : (struct wire_str){ 0, 0 };
+	w.who = tail(out, who);
+	while (out->n % 8)
+		buf_addc(out, 0);
+	if (out->failed)
+		return -ENOMEM;
+	w.h.len = (uint32_t)out->n;
+	memcpy(out->p, &w, sizeof(w));
+	return 0;
+}
