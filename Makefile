@@ -390,15 +390,36 @@ precommit: lint ## what every commit must pass: lint, build, tests without root
 deps: ## as root: install what building and testing needs, by apt (Debian 12, 13, Ubuntu 24.04)
 	$(Q)sh .ci/deps
 
+# Manual pages and completion come from the tables of options, so from the binary itself.
+$(BUILD)/help/made: $(BUILD)/warder
+	$(call say,HELP,$(@D))
+	$(Q)rm -rf $(@D) && mkdir -p $(@D)/man
+	$(Q)$(BUILD)/warder completion man $(@D)/man
+	$(Q)$(BUILD)/warder completion bash > $(@D)/warder.bash
+	$(Q)$(BUILD)/warder completion zsh > $(@D)/_warder
+	$(Q)touch $@
+
+SHARE := $(PREFIX)/share
 .PHONY: install
-install: all ## install the binary under DESTDIR and PREFIX
+install: all $(BUILD)/help/made ## install binary, manual pages, completion, policies, systemd unit under DESTDIR and PREFIX
 	$(Q)install -D -m 0755 $(BUILD)/warder $(DESTDIR)$(PREFIX)/bin/warder
-	$(Q)for policy in $(POLICIES); do \
-		install -D -m 0644 $$policy $(DESTDIR)$(PREFIX)/share/warder/policies/$${policy##*/}; done
-	$(Q)for page in $(wildcard userspace/man/*.[1-8]); do \
-		install -D -m 0644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
-	$(Q)for unit in $(wildcard userspace/systemd/*.service userspace/systemd/*.socket); do \
-		install -D -m 0644 $$unit $(DESTDIR)$(PREFIX)/lib/systemd/system/$${unit##*/}; done
+	$(Q)install -D -m 0644 -t $(DESTDIR)$(SHARE)/warder/policies $(POLICIES)
+	$(Q)install -D -m 0644 -t $(DESTDIR)$(SHARE)/man/man1 $(BUILD)/help/man/*.1
+	$(Q)install -D -m 0644 $(BUILD)/help/warder.bash $(DESTDIR)$(SHARE)/bash-completion/completions/warder
+	$(Q)install -D -m 0644 $(BUILD)/help/_warder $(DESTDIR)$(SHARE)/zsh/vendor-completions/_warder
+	$(Q)sed 's|@BIN@|$(PREFIX)/bin|' userspace/package/warder-agent.service.in > $(BUILD)/help/warder-agent.service
+	$(Q)install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system $(BUILD)/help/warder-agent.service
+
+.PHONY: uninstall
+uninstall: ## remove what `make install` put there; records and /etc/warder stay
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/warder $(DESTDIR)$(SHARE)/man/man1/warder.1 \
+		$(DESTDIR)$(SHARE)/man/man1/warder-*.1 $(DESTDIR)$(SHARE)/bash-completion/completions/warder \
+		$(DESTDIR)$(SHARE)/zsh/vendor-completions/_warder $(DESTDIR)$(PREFIX)/lib/systemd/system/warder-agent.service
+	$(Q)rm -rf $(DESTDIR)$(SHARE)/warder
+
+.PHONY: deb
+deb: all $(BUILD)/help/made ## build a Debian package, $(BUILD)/warder_VERSION_ARCH.deb
+	$(Q)sh userspace/package/deb $(BUILD)
 
 .PHONY: clean
 clean: ## remove build products

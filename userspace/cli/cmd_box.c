@@ -33,10 +33,13 @@ int cmd_create(int argc, char **argv)
 		return EXIT_WARDER;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			printf("Usage: warder create [OPTIONS] [-- COMMAND [ARGUMENT...]]\n\n"
-			       "Have the agent make a sandbox that stays until its command ends, or "
-			       "without one until\nwarder rm, --ttl or --idle. Prints its id when it "
-			       "runs. Commands go in by warder exec.\nThe options are those of warder run.\n");
+			cli_usage(
+				"create [OPTIONS] [-- COMMAND [ARGUMENT...]]",
+				"Have the agent make a sandbox that stays until its command ends, "
+				"or without one until\nwarder rm, --ttl or --idle. Prints its id "
+				"when it runs. Commands go in by warder exec.\nThe options are those "
+				"of warder run.",
+				run_options());
 			return 0;
 		}
 		if (!strcmp(argv[i], "--"))

@@ -195,6 +195,11 @@ static const struct option_def OPTIONS[] = {
 	{ 0 },
 };
 
+const struct option_def *run_options(void)
+{
+	return OPTIONS;
+}
+
 static const char PURPOSE[] =
 	"Run COMMAND in a hardened sandbox, watch it from the kernel, judge it by rules and keep a\n"
 	"tamper-evident record.\n\n"

@@ -500,7 +500,8 @@ int cmd_sessions(int argc, char **argv)
 	if (options_parse_mixed(OPTIONS, &a, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("sessions", &err);
 	if (a.help) {
-		cli_usage("sessions [ACTION] [OPTIONS]", PURPOSE, OPTIONS);
+		cli_usage("sessions [list|search|show|log|hold|release|prune|reindex] [OPTIONS]",
+			  PURPOSE, OPTIONS);
 		return 0;
 	}
 	if (n > 0)

@@ -44,6 +44,7 @@ const struct command commands[] = {
 	{ "doctor", "what this host gives, and what is missing", cmd_doctor },
 	{ "selftest", "attack sandboxes of a policy, and say what held", cmd_selftest },
 	{ "fields", "list the fields of events and rules", cmd_fields },
+	{ "completion", "for bash and zsh; the manual pages", cmd_completion },
 	{ "version", "print the version", cmd_version },
 };
 

@@ -6,6 +6,7 @@
 int cmd_agent(int argc, char **argv);
 int cmd_approve(int argc, char **argv);
 int cmd_attach(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
 int cmd_consume(int argc, char **argv);
 int cmd_cp(int argc, char **argv);
 int cmd_create(int argc, char **argv);
@@ -47,6 +48,9 @@ int cmd_restore(int argc, char **argv);
 /* Can `warder run` work with this policy (a name or file)? As strict as at a run; starts nothing. */
 struct err;
 int run_check_policy(const char *policy, struct err *err);
+/* The options of `warder run`, for help. */
+struct option_def;
+const struct option_def *run_options(void);
 /* kill, freeze, thaw, of whatever session `word` names; *ret_text (256): how it went.
  * `who` asks, as the record shall have it; NULL = we do. */
 int order_give(const char *order, const char *session, const char *who, char *ret_text,

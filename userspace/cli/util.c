@@ -22,12 +22,6 @@ const char *config_dir(void)
 	return dir && *dir ? dir : "/etc/warder";
 }
 
-void cli_usage(const char *usage, const char *purpose, const struct option_def *defs)
-{
-	printf("Usage: warder %s\n\n%s\n\nOptions:\n", usage, purpose);
-	options_help(defs, stdout);
-}
-
 int cli_fail(const struct err *err)
 {
 	log_error("%s", err_text(err));

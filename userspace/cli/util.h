@@ -11,7 +11,7 @@
 
 /* WARDER_CONFIG or /etc/warder. */
 const char *config_dir(void);
-/* Usage, purpose and the option table on stdout. */
+/* Usage, purpose and the option table on stdout (or where help.h has it go). */
 void cli_usage(const char *usage, const char *purpose, const struct option_def *defs);
 /* Log the error with the command's name, return EXIT_WARDER. */
 int cli_fail(const struct err *err);
