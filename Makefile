@@ -84,7 +84,7 @@ EXTRA_OBJS_rules   := $(if $(wildcard rules/packs/embed.sh),$(BUILD)/gen/packs.o
 EXTRA_OBJS_redact  := $(BUILD)/gen/redact_packs.o
 EXTRA_OBJS_replay  := $(BUILD)/gen/report.o
 EXTRA_OBJS_scenarios := $(BUILD)/gen/scenario_blob.o
-EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o) $(BUILD)/gen/policies.o
+EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o) $(BUILD)/gen/keeper_blob.o $(BUILD)/gen/policies.o
 
 $(foreach f,$(FOLDERS),$(eval $(call folder,$(f))))
 LIBS_OURS := $(foreach f,$(FOLDERS),$(BUILD)/lib/$(f).a)
@@ -131,6 +131,19 @@ $(BUILD)/init: $(INIT_SRCS) $(wildcard runtime/init/*.h) $(BUILD)/stamp/cc
 $(BUILD)/gen/init_blob.S: $(BUILD)/init
 	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl init_blob, init_blob_end' \
 		'.balign 16' 'init_blob: .incbin "$<"' 'init_blob_end: .byte 0' \
+		'.section .note.GNU-stack,"",@progbits' > $@
+
+# ---- the same for a sandbox under gVisor: what runs runsc ----
+KEEPER_SRCS := $(wildcard runtime/gvisor/keeper/*.c)
+$(BUILD)/keeper: $(KEEPER_SRCS) $(wildcard runtime/gvisor/keeper/*.h runtime/init/*.h) $(BUILD)/stamp/cc
+	$(call say,KEEPER,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -ffreestanding -fno-builtin \
+		-fno-stack-protector -fno-pie -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -nostdlib \
+		-static -Wl,--build-id=none -Wl,-z,noexecstack -s -o $@ $(KEEPER_SRCS)
+
+$(BUILD)/gen/keeper_blob.S: $(BUILD)/keeper
+	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl keeper_blob, keeper_blob_end' \
+		'.balign 16' 'keeper_blob: .incbin "$<"' 'keeper_blob_end: .byte 0' \
 		'.section .note.GNU-stack,"",@progbits' > $@
 
 # ---- the program that attacks its sandbox: static, carried inside warder; no sanitizers, it is not what is tested ----

@@ -300,8 +300,10 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 	if (!st || st->role == ROLE_RUNTIME)
 		return 0;
 	if (st->role == ROLE_PRESTART) {
-		st->role = ROLE_PAYLOAD;
 		cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
+		if (cfg && cfg->flags & SANDBOX_F_HELD)
+			return 0;
+		st->role = ROLE_PAYLOAD;
 		if (cfg)
 			cfg->armed = 1;
 	}

@@ -6,7 +6,7 @@
 
 #include "userspace/base/auto.h"
 
-static const struct backend *const backends[] = { &backend_ns };
+static const struct backend *const backends[] = { &backend_ns, &backend_gvisor };
 
 const struct backend *backend_find(const char *name, struct err *err)
 {

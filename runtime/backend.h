@@ -4,16 +4,21 @@
 #ifndef WARDER_RUNTIME_BACKEND_H
 #define WARDER_RUNTIME_BACKEND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "userspace/base/err.h"
 
 struct sandbox;
 struct sandbox_exec;
+struct sandbox_limits;
 
 struct backend {
 	const char *name;
 	const char *what; /* one line for a person */
+	bool holds;	  /* see sandbox_plan_holds */
+	/* What the control group is limited to, for a payload that is limited to `l`. NULL: the same. */
+	struct sandbox_limits (*limits)(const struct sandbox_limits *l);
 	/* The cgroup exists and something else may be done before the start: begin what takes long.
 	 * May be NULL. */
 	void (*prepare)(struct sandbox *s);
@@ -30,7 +35,7 @@ struct backend {
 	void (*done)(struct sandbox *s);
 };
 
-extern const struct backend backend_ns;
+extern const struct backend backend_ns, backend_gvisor;
 
 /* NULL and an error that lists what exists, when there is none of that name. */
 const struct backend *backend_find(const char *name, struct err *err);

@@ -172,7 +172,7 @@ static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
 /* What lasts as long as the sandbox lies in one file system: a superblock costs more than all these
  * mounts together. It hangs where /proc will cover it, since parts of a detached one can be cloned only
  * from Linux 6.15 on. The masks of /proc are files of it, too. */
-static int scratch_make(struct setup *s)
+int mount_scratch(struct setup *s)
 {
 	static const struct root_op at = { .target = "/proc" };
 	int r;
@@ -286,6 +286,12 @@ static int (*const apply[ROOT_KIND_COUNT])(struct setup *, const struct root_op 
 	[ROOT_SECRETS] = setup_secrets,
 };
 
+int mount_op(struct setup *s, const struct root_op *op, size_t i)
+{
+	setup_at(s, op->source && op->kind == ROOT_BIND ? op->source : op->target);
+	return apply[op->kind](s, op, i);
+}
+
 bool root_op_is_shared(const struct root_op *op)
 {
 	switch (op->kind) {
@@ -304,7 +310,7 @@ bool root_op_is_shared(const struct root_op *op)
 }
 
 /* The new root is mounted over the old one of this namespace only. */
-static int root_make(struct setup *s)
+int mount_root(struct setup *s)
 {
 	setup_at(s, "/");
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -328,8 +334,7 @@ static int apply_ops(struct setup *s, bool shared)
 
 		if (root_op_is_shared(op) != shared)
 			continue;
-		setup_at(s, op->source && op->kind == ROOT_BIND ? op->source : op->target);
-		r = apply[op->kind](s, op, i);
+		r = mount_op(s, op, i);
 	}
 	return r;
 }
@@ -344,12 +349,12 @@ int setup_root(struct setup *s)
 		s->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		r = s->root < 0 ? -errno : 0;
 	} else {
-		r = root_make(s);
+		r = mount_root(s);
 		if (r == 0)
 			r = apply_ops(s, true);
 	}
 	if (r == 0)
-		r = scratch_make(s);
+		r = mount_scratch(s);
 	if (r == 0)
 		r = apply_ops(s, false);
 	umask(old);
@@ -377,7 +382,7 @@ int root_template(struct setup *s)
 	mode_t old = umask(0);
 	int r;
 
-	r = root_make(s);
+	r = mount_root(s);
 	if (r == 0)
 		r = apply_ops(s, true);
 	if (r == 0)

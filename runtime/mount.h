@@ -31,6 +31,12 @@ int mount_proc_ro(struct setup *s, const struct root_op *op, size_t i);
 
 /* The same for every sandbox with the same plan of it: can come from a template. */
 bool root_op_is_shared(const struct root_op *op);
+/* One step of the root. */
+int mount_op(struct setup *s, const struct root_op *op, size_t i);
+/* A tmpfs over the old root of this mount namespace: s->root. */
+int mount_root(struct setup *s);
+/* The file system of the private directories: s->scratch. */
+int mount_scratch(struct setup *s);
 /* An empty root in place of the old one, the shared steps applied, read-only, the old one gone. For a
  * template: s->plan and s->root only are used. */
 int root_template(struct setup *s);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "runtime/backend.h"
+#include "runtime/birth.h"
 #include "runtime/egress/egress.h"
 #include "runtime/init/frame.h"
 #include "runtime/init_config.h"
@@ -34,20 +35,19 @@ extern const char init_blob[], init_blob_end[];
 
 /* Init's program. Not readable for the payload's user: the kernel then makes its process undumpable
  * at exec, before its first instruction. Made once: sealed, it is the same for all. */
-static int init_memfd(struct err *err)
+static int init_memfd(struct birth *b, struct err *err)
 {
-	static int cached = -1;
 	auto_close int fd = -1;
 	int r;
 
-	if (__atomic_load_n(&cached, __ATOMIC_ACQUIRE) >= 0)
-		return cached;
+	if (__atomic_load_n(&b->memfd, __ATOMIC_ACQUIRE) > 0)
+		return b->memfd;
 	fd = memfd_create("warder-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 	if (fd < 0 && errno == EINVAL) /* before 6.3 */
 		fd = memfd_create("warder-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return err_set(err, errno, "sandbox init: memfd_create: %m");
-	r = fd_write_all(fd, init_blob, (size_t)(init_blob_end - init_blob));
+	r = fd_write_all(fd, b->program, (size_t)(b->program_end - b->program));
 	if (r == 0 && fchmod(fd, 0111) < 0)
 		r = -errno;
 	if (r == 0 &&
@@ -55,13 +55,14 @@ static int init_memfd(struct err *err)
 		r = -errno;
 	if (r < 0)
 		return err_set(err, -r, "sandbox init: %m");
-	__atomic_store_n(&cached, take_fd(fd), __ATOMIC_RELEASE);
-	return cached;
+	__atomic_store_n(&b->memfd, take_fd(fd), __ATOMIC_RELEASE);
+	return b->memfd;
 }
 
 /* What the payload is, with its filter. */
-static int config_memfd(const struct sandbox_plan *p, int *ret_fd, struct err *err)
+static int ns_config(struct sandbox *s, struct setup *t, struct err *err)
 {
+	const struct sandbox_plan *p = s->plan;
 	struct init_words w = {
 		.argv = p->argv,
 		.argc = p->argc,
@@ -75,8 +76,22 @@ static int config_memfd(const struct sandbox_plan *p, int *ret_fd, struct err *e
 	};
 	int r = seccomp_get(p, &w.filter, &w.filter_n, err);
 
-	return r < 0 ? r : init_config_memfd(&w, ret_fd, err);
+	return r < 0 ? r : init_config_memfd(&w, &t->config, err);
 }
+
+static int ns_map(struct sandbox *s)
+{
+	return userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
+}
+
+static struct birth birth = {
+	.program = init_blob,
+	.program_end = init_blob_end,
+	.steps = setup_steps_ns,
+	.has_template = true,
+	.config = ns_config,
+	.map = ns_map,
+};
 
 /* From an open directory of the host every path of the host can be walked. */
 static int check_stdio(const int stdio[3], struct err *err)
@@ -162,7 +177,7 @@ static int frame_read(struct sandbox *s, struct init_frame *f, int flags, int *r
 	return 0;
 }
 
-static int frame_send(struct sandbox *s, uint32_t type, int sig, uint32_t id)
+int birth_send(struct sandbox *s, uint32_t type, int sig, uint32_t id)
 {
 	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = type, .signal = sig, .id = id };
 	ssize_t n = send(s->control, &f, sizeof(f), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -173,7 +188,11 @@ static int frame_send(struct sandbox *s, uint32_t type, int sig, uint32_t id)
 /* The command's block and its three descriptors, in this order. */
 static int exec_send(int sock, const struct sandbox_exec *x, int config)
 {
-	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_EXEC, .id = x->id };
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC,
+				.type = FRAME_EXEC,
+				.id = x->id,
+				.alone = x->tty,
+				.code = x->rows << 16 | x->cols };
 	const int fds[INIT_EXEC_FDS] = { config, x->stdio[0], x->stdio[1], x->stdio[2] };
 	union {
 		struct cmsghdr align;
@@ -252,18 +271,19 @@ static void hold_workspace(struct sandbox *s)
 }
 
 /* One word of the set-up task or of init: SANDBOX_STARTING, SANDBOX_RUNNING, -errno. `fd` came with it, or -1. */
-static int follow_frame(struct sandbox *s, struct init_frame *f, int *fd, struct err *err)
+static int follow_frame(struct sandbox *s, const struct birth *b, struct init_frame *f, int *fd,
+			struct err *err)
 {
 	int r;
 
 	switch (f->type) {
 	case FRAME_USERNS:
-		r = s->mapped ? -EPROTO : userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
+		r = s->mapped ? -EPROTO : b->map(s);
 		s->mapped = true;
 		hold_workspace(s); /* it has its root, and waits for us */
 		dirs_hold(s);
 		if (r == 0)
-			r = frame_send(s, FRAME_MAPPED, 0, 0);
+			r = birth_send(s, FRAME_MAPPED, 0, 0);
 		if (r < 0)
 			return err_set(err, -r, "sandbox set-up: id maps: %m");
 		return SANDBOX_STARTING;
@@ -290,6 +310,8 @@ static int follow_frame(struct sandbox *s, struct init_frame *f, int *fd, struct
 		return err_set(err, f->code, "sandbox set-up: %s%s'%s': %m", f->step,
 			       f->step[0] ? " " : "", f->text);
 	default:
+		if (b->frame)
+			return b->frame(s, f, *fd, err);
 		return err_set(err, EPROTO, "sandbox set-up: unexpected frame %u", f->type);
 	}
 }
@@ -310,7 +332,7 @@ static int own_errno(const struct sandbox *s, int r)
 }
 
 /* Answers the set-up task until the payload runs, something has failed, or the time is over. */
-static int ns_follow(struct sandbox *s, int timeout_ms, struct err *err)
+int birth_follow(struct sandbox *s, const struct birth *b, int timeout_ms, struct err *err)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * NSEC_PER_MSEC;
 	int r;
@@ -319,7 +341,7 @@ static int ns_follow(struct sandbox *s, int timeout_ms, struct err *err)
 		auto_close int fd = -1;
 		struct init_frame f;
 
-		r = frame_wait(s, &f, end, s->plan->tty && s->tty < 0 ? &fd : NULL);
+		r = frame_wait(s, &f, end, b->frame || (s->plan->tty && s->tty < 0) ? &fd : NULL);
 		if (r == -ETIMEDOUT)
 			return SANDBOX_STARTING;
 		if (r < 0)
@@ -327,13 +349,13 @@ static int ns_follow(struct sandbox *s, int timeout_ms, struct err *err)
 				    r == -EPIPE ? "sandbox set-up: ended without a word"
 						: "sandbox set-up: %m");
 		else
-			r = follow_frame(s, &f, &fd, err);
+			r = follow_frame(s, b, &f, &fd, err);
 	} while (r == SANDBOX_STARTING);
 	prepare_next(s->plan);
 	return own_errno(s, r);
 }
 
-static int clone_setup(struct sandbox *s, struct setup *t, struct err *err)
+static int clone_setup(struct sandbox *s, struct setup *t, bool has_template, struct err *err)
 {
 	struct clone_args args = {
 		.flags = CLONE_PIDFD | CLONE_INTO_CGROUP | CLONE_NEWNS | CLONE_NEWPID |
@@ -350,7 +372,7 @@ static int clone_setup(struct sandbox *s, struct setup *t, struct err *err)
 	/* No handler of ours may run in the child. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	s->pid = template_clone(t, &args);
+	s->pid = has_template ? template_clone(t, &args) : 0;
 	if (s->pid == 0)
 		s->pid = sys_clone3(&args);
 	if (s->pid == 0)
@@ -388,7 +410,7 @@ static void reap(struct sandbox *s)
 	close(take_fd(s->pidfd));
 }
 
-static void ns_done(struct sandbox *s)
+void birth_done(struct sandbox *s)
 {
 	reap(s);
 	if (s->control >= 0)
@@ -411,11 +433,14 @@ static int way_out(struct sandbox *s, struct setup *t, struct err *err)
 	return egress_connect(s->egress, t->netns, err);
 }
 
-static int ns_begin(struct sandbox *s, const int stdio[3], struct err *err)
+int birth_begin(struct sandbox *s, struct birth *b, const struct gvisor_setup *gvisor,
+		const int stdio[3], struct err *err)
 {
 	int pair[2], r;
 	struct setup t = {
 		.plan = s->plan,
+		.steps = b->steps,
+		.gvisor = gvisor,
 		.host_id = s->host_id,
 		.config = -1,
 		.leaf = s->cgroup.leaf,
@@ -436,9 +461,9 @@ static int ns_begin(struct sandbox *s, const int stdio[3], struct err *err)
 	if (r == 0)
 		r = mount_ids(s, &t, err);
 	if (r == 0)
-		r = config_memfd(s->plan, &t.config, err);
+		r = b->config(s, &t, err);
 	if (r == 0)
-		r = t.init = init_memfd(err);
+		r = t.init = init_memfd(b, err);
 	if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		r = err_set(err, errno, "sandbox set-up: socketpair: %m");
 	if (r < 0) {
@@ -458,12 +483,22 @@ static int ns_begin(struct sandbox *s, const int stdio[3], struct err *err)
 	}
 	for (int i = 0; i < 3; i++)
 		give_pipe(stdio[i], s->host_id);
-	r = clone_setup(s, &t, err);
+	r = clone_setup(s, &t, b->has_template, err);
 	close(pair[1]);
 	setup_close(&t);
 	if (r == 0)
 		r = oom_score(s, err);
 	return own_errno(s, r);
+}
+
+static int ns_begin(struct sandbox *s, const int stdio[3], struct err *err)
+{
+	return birth_begin(s, &birth, NULL, stdio, err);
+}
+
+static int ns_follow(struct sandbox *s, int timeout_ms, struct err *err)
+{
+	return birth_follow(s, &birth, timeout_ms, err);
 }
 
 /* The payload has ended: remember how, believing only what is possible. */
@@ -477,6 +512,16 @@ static void take_exit(struct sandbox *s, const struct init_frame *f)
 	} else {
 		s->exit_code = f->code & 0xff;
 	}
+}
+
+/* What ran the payload has ended, and nobody knows how the payload did. */
+static void take_death(struct sandbox *s, const struct init_frame *f)
+{
+	s->ended = s->died = true;
+	s->death_code = f->code & 0xff;
+	s->death_signal = f->signal > 0 && f->signal < NSIG ? f->signal : 0;
+	s->exit_signal = SIGKILL;
+	s->exit_code = 128 + SIGKILL;
 }
 
 /* About a command that was asked for by ns_exec. */
@@ -516,7 +561,7 @@ static void take_exec(struct sandbox *s, const struct init_frame *f, int *fd)
 		close(ev.tty);
 }
 
-static int ns_dispatch(struct sandbox *s)
+int birth_dispatch(struct sandbox *s)
 {
 	for (int i = 0; i < FRAMES_PER_TURN && !s->ended; i++) {
 		auto_close int fd = -1;
@@ -533,8 +578,22 @@ static int ns_dispatch(struct sandbox *s)
 			take_exec(s, &f, &fd);
 		else if (f.type == FRAME_EXIT)
 			take_exit(s, &f);
+		else if (f.type == FRAME_DIED)
+			take_death(s, &f);
 	}
 	return s->ended ? SANDBOX_EXITED : SANDBOX_RUNNING;
+}
+
+int birth_exec(struct sandbox *s, const struct sandbox_exec *x, int config, struct err *err)
+{
+	int r = check_stdio(x->stdio, err);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 3; i++)
+		give_pipe(x->stdio[i], s->host_id);
+	r = exec_send(s->control, x, config);
+	return r < 0 ? err_set(err, -r, "sandbox init: %m") : 0;
 }
 
 /* Init takes it when it gets to it: what comes of it is told by ns_dispatch. */
@@ -556,27 +615,20 @@ static int ns_exec(struct sandbox *s, const struct sandbox_exec *x, struct err *
 	while (w.argv[w.argc])
 		w.argc++;
 	r = init_config_memfd(&w, &config, err);
-	if (r == 0)
-		r = check_stdio(x->stdio, err);
-	if (r < 0)
-		return r;
-	for (int i = 0; i < 3; i++)
-		give_pipe(x->stdio[i], s->host_id);
-	r = exec_send(s->control, x, config);
-	return r < 0 ? err_set(err, -r, "sandbox init: %m") : 0;
+	return r < 0 ? r : birth_exec(s, x, config, err);
 }
 
-static int ns_exec_signal(struct sandbox *s, uint32_t id, int sig)
+int birth_exec_signal(struct sandbox *s, uint32_t id, int sig)
 {
-	return frame_send(s, FRAME_SIGNAL, sig, id);
+	return birth_send(s, FRAME_SIGNAL, sig, id);
 }
 
-static int ns_signal(struct sandbox *s, int sig)
+int birth_signal(struct sandbox *s, int sig)
 {
-	return frame_send(s, FRAME_SIGNAL, sig, 0);
+	return birth_send(s, FRAME_SIGNAL, sig, 0);
 }
 
-static void ns_prepare(struct sandbox *s)
+void birth_prepare(struct sandbox *s)
 {
 	if (s->plan->net != SANDBOX_NET_HOST)
 		netns_prepare();
@@ -585,12 +637,12 @@ static void ns_prepare(struct sandbox *s)
 const struct backend backend_ns = {
 	.name = "ns",
 	.what = "Linux namespaces, shared kernel",
-	.prepare = ns_prepare,
+	.prepare = birth_prepare,
 	.begin = ns_begin,
 	.follow = ns_follow,
-	.dispatch = ns_dispatch,
-	.signal = ns_signal,
+	.dispatch = birth_dispatch,
+	.signal = birth_signal,
 	.exec = ns_exec,
-	.exec_signal = ns_exec_signal,
-	.done = ns_done,
+	.exec_signal = birth_exec_signal,
+	.done = birth_done,
 };

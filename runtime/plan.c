@@ -408,6 +408,11 @@ const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p)
 	return p->egress;
 }
 
+bool sandbox_plan_holds(const struct sandbox_plan *p)
+{
+	return p->backend->holds;
+}
+
 const char *sandbox_plan_hash(const struct sandbox_plan *p)
 {
 	return p->hash;

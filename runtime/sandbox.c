@@ -19,6 +19,7 @@ DEFINE_AUTO(sandbox, sandbox_free)
 int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct err *err)
 {
 	AUTO(sandbox) struct sandbox *s = NULL;
+	struct sandbox_limits limits = plan->limits;
 	int r;
 
 	if (geteuid() != 0)
@@ -32,7 +33,9 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	s->control = s->pidfd = s->workspace = s->tty = -1;
 	dirs_init(s);
 	secrets_init(&s->secrets);
-	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &plan->limits, err);
+	if (plan->backend->limits)
+		limits = plan->backend->limits(&plan->limits);
+	r = cgroup_create(&s->cgroup, &plan->host, plan->session, &limits, err);
 	if (r < 0)
 		return r;
 	if (plan->egress) {

@@ -90,6 +90,8 @@ int sandbox_plan_print(const struct sandbox_plan *p, bool json, FILE *out);
 /* Lower-case hex SHA-256 of what the sandbox may do: the JSON form without session, names, command, its directory and
  * environment. */
 const char *sandbox_plan_hash(const struct sandbox_plan *p);
+/* Is it set up by programs of others in its control group (gVisor)? What the host's kernel sees there is their work. */
+bool sandbox_plan_holds(const struct sandbox_plan *p);
 /* Layers that this host cannot give, by name ("limit.memory", "landlock", ...). */
 size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **ret);
 

@@ -34,7 +34,9 @@ struct sandbox {
 	bool mapped;			   /* its user namespace has its ids */
 	bool exec_failed;		   /* the command, not the sandbox */
 	bool ended;			   /* the payload's end is known */
-	bool alone;			   /* and nothing else was left, as init says */
+	bool died;			   /* what ran the payload ended before it could say how: */
+	int death_code, death_signal;
+	bool alone; /* and nothing else was left, as init says */
 	int exit_code, exit_signal;
 };
 

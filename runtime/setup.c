@@ -27,7 +27,7 @@ void setup_at(struct setup *s, const char *what)
 /* v1 has no clone-into: joining must come before anything that costs memory or processes. By `tasks`:
  * a thread that moves itself needs no global lock, while cgroup.procs waits for a grace period of
  * all CPUs, several milliseconds. There is only this one thread. */
-static int join_v1(struct setup *s)
+int setup_v1(struct setup *s)
 {
 	for (int i = 0; i < CONTROLLER_COUNT; i++) {
 		if (s->v1_tasks[i] < 0)
@@ -46,7 +46,7 @@ static int set_hostname(struct setup *s)
 }
 
 /* The host's session keyring would be searched by request_key. */
-static int new_keyring(struct setup *s)
+int setup_keyring(struct setup *s)
 {
 	setup_at(s, "session");
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
@@ -54,14 +54,14 @@ static int new_keyring(struct setup *s)
 	return 0;
 }
 
-static int no_new_privs(struct setup *s)
+int setup_no_new_privs(struct setup *s)
 {
 	setup_at(s, "PR_SET_NO_NEW_PRIVS");
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
 /* 0-2 stdio, 3 control, 4 config, 5 init's program (closed by its exec), nothing else. */
-static int arrange_fds(struct setup *s)
+int setup_fds(struct setup *s)
 {
 	int *const from[] = { &s->stdio[0], &s->stdio[1], &s->stdio[2],
 			      &s->control,  &s->config,	  &s->init };
@@ -85,7 +85,7 @@ static int arrange_fds(struct setup *s)
 	return close_range((unsigned)last + 1, ~0u, 0) < 0 ? -errno : 0;
 }
 
-static int exec_init(struct setup *s)
+int setup_exec(struct setup *s)
 {
 	static char name[] = "warder-init";
 	char *argv[] = { name, NULL };
@@ -99,7 +99,7 @@ static int exec_init(struct setup *s)
 	return -errno;
 }
 
-static int set_umask(struct setup *s)
+int setup_umask(struct setup *s)
 {
 	(void)s;
 	umask(0022);
@@ -107,7 +107,7 @@ static int set_umask(struct setup *s)
 }
 
 /* Whatever class the launcher runs in: a real-time payload would have the machine to itself. */
-static int plain_scheduling(struct setup *s)
+int setup_scheduling(struct setup *s)
 {
 	const struct sched_param none = { 0 };
 
@@ -117,29 +117,27 @@ static int plain_scheduling(struct setup *s)
 
 /* The order is the design: everything that needs the host's privilege, then the user namespace that
  * owns nothing, then one right after the other is given away. */
-static const struct {
-	const char *name;
-	int (*run)(struct setup *s);
-} steps[] = {
-	{ "cgroup", join_v1 },
+const struct setup_step setup_steps_ns[] = {
+	{ "cgroup", setup_v1 },
 	{ "host name", set_hostname },
 	{ "root", setup_root },
 	{ "network", setup_net },
 	{ "pivot", setup_pivot },
-	{ "keyring", new_keyring },
+	{ "keyring", setup_keyring },
 	{ "user namespace", setup_userns },
 	{ "namespace limits", setup_ns_limits },
-	{ "umask", set_umask },
-	{ "scheduling", plain_scheduling },
+	{ "umask", setup_umask },
+	{ "scheduling", setup_scheduling },
 	{ "bounding set", setup_caps_bound },
 	{ "ids", setup_ids },
 	{ "capabilities", setup_caps_drop },
-	{ "no new privileges", no_new_privs },
+	{ "no new privileges", setup_no_new_privs },
 	{ "landlock", setup_landlock },
-	{ "descriptors", arrange_fds },
+	{ "descriptors", setup_fds },
 	/* Late: the launcher has more files open than a payload may need. */
 	{ "resource limit", setup_rlimits },
-	{ "exec of init", exec_init },
+	{ "exec of init", setup_exec },
+	{ NULL, NULL },
 };
 
 static void report(struct setup *s, const char *step, int r)
@@ -161,13 +159,13 @@ void setup_run(struct setup *s)
 	}
 	close(s->leaf);
 	close(s->peer);
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+	for (const struct setup_step *step = s->steps; step->name; step++) {
 		int r;
 
 		s->at[0] = 0;
-		r = steps[i].run(s);
+		r = step->run(s);
 		if (r < 0) {
-			report(s, steps[i].name, r);
+			report(s, step->name, r);
 			_exit(125);
 		}
 	}

@@ -35,7 +35,16 @@ struct setup {
 	int mask_file, mask_dir;
 	int proc_sys;		/* the host's /proc/sys, which follows our namespaces */
 	char at[INIT_TEXT_MAX]; /* what is being worked on, for the error text */
+	const struct setup_step *steps;
+	const struct gvisor_setup *gvisor; /* NULL: another backend */
 };
+
+/* Up to a row without a name; the last one is an exec. */
+struct setup_step {
+	const char *name;
+	int (*run)(struct setup *s);
+};
+extern const struct setup_step setup_steps_ns[];
 
 /* Never returns: execs init, or reports to s->control and exits. */
 void setup_run(struct setup *s) __attribute__((noreturn));
@@ -52,11 +61,24 @@ int setup_caps_bound(struct setup *s); /* caps.c */
 int setup_caps_drop(struct setup *s);  /* caps.c */
 int setup_rlimits(struct setup *s);    /* rlimit.c */
 int setup_landlock(struct setup *s);   /* landlock.c */
+/* setup.c */
+int setup_v1(struct setup *s);
+int setup_keyring(struct setup *s);
+int setup_umask(struct setup *s);
+int setup_scheduling(struct setup *s);
+int setup_no_new_privs(struct setup *s);
+int setup_fds(struct setup *s);
+int setup_exec(struct setup *s);
 /* A step of setup_root; secret.c */
 int setup_secrets(struct setup *s, const struct root_op *op, size_t i);
 
 /* userns.c, in the launcher: maps for the set-up task, and a namespace that only carries a map. */
 int userns_map(pid_t pid, uint32_t inner, uint32_t outer_uid, uint32_t outer_gid);
+struct userns_id {
+	uint32_t inner, outer;
+};
+/* The same for users and groups; at most 8. */
+int userns_map_ids(pid_t pid, const struct userns_id *ids, size_t n);
 /* Maps on-disk owner:group to host_id, for mount_setattr. */
 int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, int *ret_fd);
 

@@ -46,6 +46,26 @@ int userns_map(pid_t pid, uint32_t inner, uint32_t outer_uid, uint32_t outer_gid
 	return r < 0 ? r : map_write(dir, "uid_map", inner, outer_uid);
 }
 
+int userns_map_ids(pid_t pid, const struct userns_id *ids, size_t n)
+{
+	char path[32], text[8 * 40];
+	auto_close int dir = -1;
+	size_t at = 0;
+	int r;
+
+	for (size_t i = 0; i < n && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%u %u 1\n", ids[i].inner,
+				       ids[i].outer);
+	if (at >= sizeof(text))
+		return -E2BIG;
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	r = file_write_at(dir, "gid_map", text); /* who has several may change groups, too */
+	return r < 0 ? r : file_write_at(dir, "uid_map", text);
+}
+
 int setup_userns(struct setup *s)
 {
 	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_USERNS };

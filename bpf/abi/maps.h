@@ -31,6 +31,7 @@ struct sandbox_cfg {
 #define EVENTS_OFF_ESCAPE 0x20
 
 #define SANDBOX_F_WATCH 0x1 /* an existing cgroup: no set-up phase, armed from the start */
+#define SANDBOX_F_HELD	0x2 /* it is set up by programs (gVisor): an exec of a child of ours arms nothing */
 
 /* Which part of a sandbox a task is. Set at birth, never lowered. */
 enum task_role {

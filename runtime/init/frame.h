@@ -24,10 +24,14 @@ enum init_frame_type {
 	FRAME_EXEC_FAILED, /* code = errno of execve; text = what was tried last */
 	FRAME_EXIT,	   /* code = exit code, signal = that ended it; alone: nothing else lives */
 	FRAME_TTY,	   /* with a descriptor: the master of the payload's terminal */
+	/* from the keeper of gVisor, besides those of init */
+	FRAME_MADE, /* with a descriptor, the sentry's trace sessions: all is there, FRAME_GO is waited for */
+	FRAME_DIED, /* code, signal = how the sentry ended; it did not say how the payload did */
 	/* to the set-up task and to init */
 	FRAME_MAPPED = 64,
 	FRAME_SIGNAL, /* signal = send it to the process group of the payload, or of `id` */
 	FRAME_EXEC,   /* with INIT_EXEC_FDS descriptors: one more command, `id` */
+	FRAME_GO,     /* to the keeper: the payload may run */
 };
 
 struct init_frame {

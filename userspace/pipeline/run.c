@@ -348,6 +348,8 @@ static int watch_sandbox(struct run *run, struct err *err)
 	struct sandbox_cfg cfg = { .id = SANDBOX_ID, .pressure = run->opt->pressure };
 	int r;
 
+	if (sandbox_plan_holds(run->plan))
+		cfg.flags |= SANDBOX_F_HELD;
 	if (run->opt->rules && !run->opt->dry_run_actions)
 		cfg.kill_escape = ruleset_kernel_kill_escapes(run->opt->rules);
 	cfg.enforce = run->enforces ? ENFORCEMENT_SET : 0;

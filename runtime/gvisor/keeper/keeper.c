@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gvisor/keeper/keeper.h"
+
+#include <linux/errno.h>
+#include <linux/mman.h>
+#include <linux/poll.h>
+#include <linux/prctl.h>
+#include <linux/un.h>
+#include <linux/wait.h>
+#include <asm/ioctls.h>
+#include <asm/signal.h>
+#include <asm/termios.h>
+
+#define EXIT_INTERNAL	 125
+#define SIGNALS_MAX	 64
+#define AF_UNIX		 1
+#define SOCK_STREAM	 1
+#define SOCK_CLOEXEC	 02000000
+#define MSG_DONTWAIT	 0x40
+#define MSG_NOSIGNAL	 0x4000
+#define MSG_CMSG_CLOEXEC 0x40000000
+#define SIGINFO_SIZE	 128
+#define ANSWER_MS	 20000 /* what the start waits for; the launcher waits no longer */
+#define SIGNAL_MS	 1000
+
+static struct words words;
+static struct sentry sentry;
+static long sentry_pid;
+static char answer[TEXT_MAX];
+
+struct command {
+	long pid;    /* of runsc exec; 0 = free */
+	uint32_t id; /* the launcher's */
+	int begun;   /* told when the command runs; -1 = it was */
+	long guest;  /* its pid inside, 0 = not known */
+};
+
+static struct command commands[INIT_EXECS_MAX];
+
+int text_find(const char *text, size_t n, const char *word, size_t *ret_after)
+{
+	size_t k = length(word, n + 1);
+
+	for (size_t i = 0; i + k <= n; i++) {
+		size_t same = 0;
+
+		while (same < k && text[i + same] == word[same])
+			same++;
+		if (same == k) {
+			*ret_after = i + k;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+static long number(const char *text, size_t n)
+{
+	long v = 0;
+
+	for (size_t i = 0; i < n && text[i] >= '0' && text[i] <= '9' && v < 1L << 40; i++)
+		v = v * 10 + (text[i] - '0');
+	return v;
+}
+
+/* ---- the launcher ---- */
+
+static void send_frame(const struct init_frame *f, int fd)
+{
+	struct iovec iov = { .iov_base = (void *)f, .iov_len = sizeof(*f) };
+	struct cmsg_fd c = {
+		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = fd
+	};
+	struct msghdr m = { .iov = &iov, .iov_n = 1 };
+
+	if (fd >= 0) {
+		m.control = &c;
+		m.control_len = sizeof(c);
+	}
+	SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
+}
+
+static void tell(uint32_t id, uint32_t type, long code, int sig, int fd)
+{
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC,
+				.type = type,
+				.code = (int32_t)code,
+				.signal = sig,
+				.id = id };
+
+	f.alone = type == FRAME_EXIT && !id;
+	send_frame(&f, fd);
+}
+
+static void __attribute__((noreturn)) give_up(long r, const char *step, const char *text)
+{
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_FAILED };
+
+	f.code = (int32_t)-r;
+	copy(f.step, step, length(step, sizeof(f.step) - 1));
+	copy(f.text, text, length(text, sizeof(f.text) - 1));
+	send_frame(&f, -1);
+	exit_now(EXIT_INTERNAL);
+	__builtin_unreachable();
+}
+
+static void __attribute__((noreturn)) give_up_by_log(const char *step)
+{
+	char text[INIT_TEXT_MAX];
+
+	if (!runsc_last_words(text, sizeof(text)))
+		copy(text, "it said nothing", sizeof("it said nothing"));
+	give_up(-EIO, step, text);
+}
+
+static long receive(struct init_frame *f, struct cmsg_fds *fds, int flags)
+{
+	struct iovec iov = { .iov_base = f, .iov_len = sizeof(*f) };
+	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = fds, .control_len = sizeof(*fds) };
+
+	fds->len = 0;
+	return SYS(recvmsg, INIT_CONTROL_FD, &m, flags | MSG_CMSG_CLOEXEC, 0, 0, 0);
+}
+
+/* Until the launcher says that the payload may run. */
+static void wait_for_go(void)
+{
+	struct init_frame f = { 0 };
+	struct cmsg_fds fds;
+	long n;
+
+	do {
+		n = receive(&f, &fds, 0);
+		if (n <= 0 && n != -EINTR)
+			exit_now(0);
+	} while (n != (long)sizeof(f) || f.type != FRAME_GO);
+}
+
+/* ---- a terminal: made by runsc, which sends its master to a socket of ours ---- */
+
+static int console_listen(void)
+{
+	static const char path[] = GVISOR_CONSOLE;
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	long fd = SYS(socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, 0, 0, 0), r;
+
+	copy(at.sun_path, path, sizeof(path));
+	SYS(unlinkat, AT_FDCWD, path, 0, 0, 0, 0);
+	r = fd < 0 ? fd : SYS(bind, fd, &at, sizeof(at), 0, 0, 0);
+	if (r >= 0)
+		r = SYS(listen, fd, 4, 0, 0, 0, 0);
+	if (r < 0 && fd >= 0)
+		SYS(close, fd, 0, 0, 0, 0, 0);
+	return (int)(r < 0 ? r : fd);
+}
+
+/* The master that has come, with the size that it is to have. */
+static int console_take(int listener, int rows, int cols)
+{
+	struct winsize ws = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols };
+	char name[256];
+	struct iovec iov = { .iov_base = name, .iov_len = sizeof(name) };
+	struct cmsg_fd c = { 0 };
+	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = &c, .control_len = sizeof(c) };
+	long fd = SYS(accept4, listener, 0, 0, SOCK_CLOEXEC, 0, 0), n;
+
+	if (fd < 0)
+		return (int)fd;
+	n = SYS(recvmsg, fd, &m, MSG_CMSG_CLOEXEC, 0, 0, 0);
+	SYS(close, fd, 0, 0, 0, 0, 0);
+	if (n < 0 || c.len != CMSG_FD_LEN)
+		return n < 0 ? (int)n : -EPROTO;
+	SYS(ioctl, c.fd, TIOCSWINSZ, &ws, 0, 0, 0);
+	return c.fd;
+}
+
+/* ---- making the sandbox ---- */
+
+static char *map(size_t n, int flags, int fd)
+{
+	long p = SYS(mmap, 0, n, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	return p < 0 && p > -4096 ? NULL : (char *)p;
+}
+
+/* It comes from the launcher through a sealed memfd, and is believed. */
+static int words_open(struct words *w, int fd)
+{
+	long size = SYS(lseek, fd, 0, 2, 0, 0, 0);
+	char *base, **v, *s;
+	uint32_t n;
+
+	if (size < (long)sizeof(struct gvisor_config))
+		return -1;
+	base = map((size_t)size, MAP_PRIVATE, fd);
+	if (!base)
+		return -1;
+	w->head = (const struct gvisor_config *)base;
+	if (w->head->magic != GVISOR_CONFIG_MAGIC || w->head->size != size)
+		return -1;
+	n = (uint32_t)w->head->create_n + w->head->exec_n;
+	v = (char **)map((n + 2) * sizeof(*v), MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	if (!v)
+		return -1;
+	s = base + w->head->strings_off;
+	w->create = v;
+	for (uint32_t i = 0; i < n; i++) {
+		if (i == w->head->create_n)
+			v++; /* NULL behind the first */
+		v[i] = s;
+		s += length(s, (size_t)(base + size - s)) + 1;
+	}
+	w->exec = v + w->head->create_n + (w->head->exec_n ? 0 : 1);
+	w->id = s;
+	return 0;
+}
+
+/* Waits for this child; others that end are of gVisor, and none of them should yet. */
+static int wait_child(long pid)
+{
+	int status = 0;
+	long r;
+
+	do {
+		r = SYS(wait4, -1, &status, 0, 0, 0, 0);
+	} while ((r >= 0 && r != pid) || r == -EINTR);
+	return r < 0 ? 0x7f00 : status;
+}
+
+static void make_sandbox(void)
+{
+	static const int stdio[] = { 0, 1, 2 };
+	int console = -1, status;
+	char text[32];
+	long pid;
+
+	if (words.head->tty) {
+		console = console_listen();
+		if (console < 0)
+			give_up(console, "gvisor", "console socket");
+	}
+	pid = runsc_spawn(words.create, stdio, -1, -1);
+	if (pid < 0)
+		give_up(pid, "gvisor", "fork");
+	status = wait_child(pid);
+	if (status)
+		give_up_by_log("runsc create");
+	if (words.head->tty) {
+		int master = console_take(console, words.head->tty_rows, words.head->tty_cols);
+
+		SYS(close, console, 0, 0, 0, 0, 0);
+		if (master < 0)
+			give_up(master, "runsc create", "terminal");
+		tell(0, FRAME_TTY, 0, 0, master);
+		SYS(close, master, 0, 0, 0, 0, 0);
+	}
+	if (file_text(GVISOR_PIDFILE, text, sizeof(text)) <= 0)
+		give_up(-EPROTO, "runsc create", GVISOR_PIDFILE);
+	sentry_pid = number(text, sizeof(text));
+}
+
+/* `"id"`, as an argument of a call. */
+static const char *quoted_id(char *to, size_t max)
+{
+	size_t n = length(words.id, max - 3);
+
+	to[0] = '"';
+	copy(to + 1, words.id, n);
+	to[n + 1] = '"';
+	to[n + 2] = 0;
+	return to;
+}
+
+/* One call with its answer: the count, or -errno. The text is in `answer`. */
+static long ask(const char *method, const char *arg, int timeout_ms)
+{
+	int fd = sentry_dial(&sentry);
+	long n;
+
+	if (fd < 0)
+		return fd;
+	n = sentry_ask(fd, method, arg);
+	if (n == 0)
+		n = sentry_answer(fd, answer, sizeof(answer), timeout_ms);
+	SYS(close, fd, 0, 0, 0, 0, 0);
+	return n == 0 ? -ECONNRESET : n;
+}
+
+/* What the sentry says of its trace sessions goes to the launcher, who decides. */
+static void show_sessions(void)
+{
+	long fd, n = ask("ListTraceSessions", "null", ANSWER_MS);
+
+	if (n < 0)
+		give_up(n, "gvisor", "trace sessions");
+	fd = SYS(memfd_create, "sessions", 1 /* MFD_CLOEXEC */, 0, 0, 0, 0);
+	if (fd < 0)
+		give_up(fd, "gvisor", "memfd_create");
+	if (SYS(write, fd, answer, n, 0, 0, 0) != n)
+		give_up(-EIO, "gvisor", "memfd");
+	tell(0, FRAME_MADE, 0, 0, (int)fd);
+	SYS(close, fd, 0, 0, 0, 0, 0);
+	wait_for_go();
+}
+
+/* No namespace can be made here any more, whatever a filter of gVisor's may let through. */
+static void close_namespaces(void)
+{
+	static const char *const files[] = {
+		"user", "mnt", "pid", "ipc", "uts", "net", "cgroup", "time",
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char path[64] = "/proc/sys/user/max_";
+		size_t n = length(path, sizeof(path)), k = length(files[i], 8);
+		long fd;
+
+		copy(path + n, files[i], k);
+		copy(path + n + k, "_namespaces", sizeof("_namespaces"));
+		fd = SYS(openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0, 0, 0);
+		if (fd < 0)
+			continue;
+		SYS(write, fd, "0", 1, 0, 0, 0);
+		SYS(close, fd, 0, 0, 0, 0, 0);
+	}
+}
+
+/* What the guest holds must not be held here, too: its pipes would never end. */
+static void let_go_of_stdio(void)
+{
+	long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0, 0, 0);
+
+	for (int fd = 0; fd < 3; fd++)
+		if (null < 0 || SYS(dup3, null, fd, O_CLOEXEC, 0, 0, 0) < 0)
+			SYS(close, fd, 0, 0, 0, 0, 0);
+	if (null > 2)
+		SYS(close, null, 0, 0, 0, 0, 0);
+}
+
+/* Returns the connection on which the sentry will say how the payload ended. */
+static int start_payload(void)
+{
+	char id[96];
+	size_t at;
+	int fd;
+	long n = ask("StartRoot", quoted_id(id, sizeof(id)), ANSWER_MS);
+
+	if (n < 0)
+		give_up(n, "gvisor", "start");
+	if (sentry_result(answer, (size_t)n, &at) < 0) {
+		int e = runsc_error(answer, (size_t)n);
+
+		if (e == EIO) {
+			if (text_find(answer, (size_t)n, "\"err\":\"", &at))
+				at = 0;
+			give_up(-EIO, "gvisor", answer + at);
+		}
+		tell(0, FRAME_EXEC_FAILED, e, 0, -1);
+		exit_now(EXIT_INTERNAL);
+	}
+	fd = sentry_dial(&sentry);
+	if (fd >= 0 && sentry_ask(fd, "Wait", id) < 0) {
+		SYS(close, fd, 0, 0, 0, 0, 0);
+		fd = -1;
+	}
+	tell(0, FRAME_STARTED, 0, 0, -1);
+	return fd;
+}
+
+/* ---- further commands ---- */
+
+static struct command *command_of(long pid, uint32_t id)
+{
+	for (int i = 0; i < INIT_EXECS_MAX; i++)
+		if (pid ? commands[i].pid == pid : commands[i].pid && commands[i].id == id)
+			return &commands[i];
+	return NULL;
+}
+
+static struct command *command_free(void)
+{
+	for (int i = 0; i < INIT_EXECS_MAX; i++)
+		if (!commands[i].pid)
+			return &commands[i];
+	return NULL;
+}
+
+/* The command line, with or without a terminal. */
+static char *const *exec_words(char **to, int tty)
+{
+	size_t n = 0, k;
+
+	for (uint32_t i = 0; i < words.head->exec_n && n < GVISOR_ARGS_MAX - 1; i++)
+		if (tty ||
+		    text_find(words.exec[i], length(words.exec[i], 64), GVISOR_CONSOLE_ARG, &k))
+			to[n++] = words.exec[i];
+	to[n] = NULL;
+	return to;
+}
+
+/* `fd`: its process.json and its three descriptors. A terminal: f->alone, its size in f->code. */
+static long command_start(struct command *c, const struct init_frame *f, const int *fd)
+{
+	int pipefd[2], console = -1;
+	char *argv[GVISOR_ARGS_MAX];
+	long pid;
+
+	pid = SYS(pipe2, pipefd, O_CLOEXEC, 0, 0, 0, 0);
+	if (pid < 0)
+		return pid;
+	if (f->alone)
+		pid = console = console_listen();
+	if (pid >= 0)
+		pid = runsc_spawn(exec_words(argv, (int)f->alone), fd + 1, fd[0], pipefd[1]);
+	SYS(close, pipefd[1], 0, 0, 0, 0, 0);
+	if (pid < 0)
+		SYS(close, pipefd[0], 0, 0, 0, 0, 0);
+	else
+		*c = (struct command){ .pid = pid, .id = f->id, .begun = pipefd[0] };
+	if (pid >= 0 && console >= 0) {
+		struct pollfd p = { .fd = console, .events = POLLIN };
+		struct __kernel_timespec wait = { .tv_sec = ANSWER_MS / 1000 };
+		int master = -1;
+
+		if (SYS(ppoll, &p, 1, &wait, 0, 0, 0) == 1)
+			master = console_take(console, f->code >> 16 & 0xffff, f->code & 0xffff);
+		if (master >= 0) {
+			tell(f->id, FRAME_TTY, 0, 0, master);
+			SYS(close, master, 0, 0, 0, 0, 0);
+		}
+	}
+	if (console >= 0)
+		SYS(close, console, 0, 0, 0, 0, 0);
+	return pid < 0 ? pid : 0;
+}
+
+static void command_take(const struct init_frame *f, const int *fd)
+{
+	struct command *c = command_free();
+	long r = -EAGAIN;
+
+	if (c && words.head->exec_n && !command_of(0, f->id))
+		r = command_start(c, f, fd);
+	if (r < 0)
+		tell(f->id, FRAME_EXEC_FAILED, -r, 0, -1);
+}
+
+/* It has written the command's pid: the command runs. */
+static void command_begun(struct command *c)
+{
+	char text[32] = { 0 };
+	long n = SYS(read, c->begun, text, sizeof(text) - 1, 0, 0, 0);
+
+	if (n == -EINTR || n == -EAGAIN)
+		return;
+	SYS(close, c->begun, 0, 0, 0, 0, 0);
+	c->begun = -1;
+	if (n <= 0)
+		return;
+	c->guest = number(text, sizeof(text));
+	tell(c->id, FRAME_STARTED, c->guest, 0, -1);
+}
+
+static void command_ended(struct command *c, int status)
+{
+	int sig = status & 0x7f;
+
+	if (c->begun >= 0)
+		command_begun(c);
+	if (!c->guest) {
+		char text[INIT_TEXT_MAX];
+		size_t n = runsc_last_words(text, sizeof(text));
+
+		tell(c->id, FRAME_EXEC_FAILED, runsc_error(text, n), 0, -1);
+	} else {
+		tell(c->id, FRAME_EXIT, sig ? 0 : status >> 8 & 0xff, sig, -1);
+	}
+	c->pid = 0;
+}
+
+/* ---- its life ---- */
+
+static void send_signal(long pid, int sig)
+{
+	char arg[256] = "{\"CID\":";
+	char id[96], digits[24];
+	size_t n = length(arg, sizeof(arg));
+	long v[] = { sig, pid };
+	static const char *const key[] = { ",\"Signo\":", ",\"PID\":" };
+
+	quoted_id(id, sizeof(id));
+	copy(arg + n, id, length(id, sizeof(id)));
+	n += length(id, sizeof(id));
+	for (int i = 0; i < 2; i++) {
+		size_t k = length(key[i], 16), d = sizeof(digits);
+
+		copy(arg + n, key[i], k);
+		n += k;
+		do {
+			digits[--d] = (char)('0' + v[i] % 10);
+			v[i] /= 10;
+		} while (v[i]);
+		copy(arg + n, digits + d, sizeof(digits) - d);
+		n += sizeof(digits) - d;
+	}
+	copy(arg + n, ",\"Mode\":0}", sizeof(",\"Mode\":0}"));
+	ask("Signal", arg, SIGNAL_MS);
+}
+
+static void take_frame(void)
+{
+	struct init_frame f;
+	struct cmsg_fds fds;
+	long n = receive(&f, &fds, MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
+		exit_now(0); /* the launcher is gone, and so must all of us be */
+	if (n != (long)sizeof(f) || f.magic != INIT_FRAME_MAGIC)
+		return;
+	if (f.type == FRAME_SIGNAL && f.signal > 0 && f.signal <= SIGNALS_MAX) {
+		struct command *c = f.id ? command_of(0, f.id) : NULL;
+
+		if (!f.id || (c && c->guest))
+			send_signal(c ? c->guest : 0, f.signal);
+	}
+	if (fds.len != sizeof(fds))
+		return;
+	if (f.type == FRAME_EXEC && f.id)
+		command_take(&f, fds.fd);
+	for (int i = 0; i < INIT_EXEC_FDS; i++)
+		SYS(close, fds.fd[i], 0, 0, 0, 0, 0);
+}
+
+/* How the payload ended, as the sentry says. False: it says nothing that makes sense. */
+static int take_end(int fd, int timeout_ms)
+{
+	long n = sentry_answer(fd, answer, sizeof(answer), timeout_ms);
+	size_t at;
+	long status;
+
+	if (n <= 0 || sentry_result(answer, (size_t)n, &at) < 0)
+		return 0;
+	status = number(answer + at, (size_t)n - at);
+	tell(0, FRAME_EXIT, status >> 8 & 0xff, (int)(status & 0x7f), -1);
+	exit_now(0);
+	return 1;
+}
+
+/* The sentry is dead. What it said before still counts. */
+static void __attribute__((noreturn)) sentry_ended(int fd, int status)
+{
+	if (fd >= 0)
+		take_end(fd, 0);
+	tell(0, FRAME_DIED, status >> 8 & 0xff, status & 0x7f, -1);
+	exit_now(0);
+	__builtin_unreachable();
+}
+
+static void reap(int wait_fd)
+{
+	for (;;) {
+		int status = 0;
+		long pid = SYS(wait4, -1, &status, WNOHANG, 0, 0, 0);
+		struct command *c = pid > 0 ? command_of(pid, 0) : NULL;
+
+		if (pid == -EINTR)
+			continue;
+		if (pid <= 0)
+			return;
+		if (pid == sentry_pid)
+			sentry_ended(wait_fd, status);
+		if (c)
+			command_ended(c, status);
+	}
+}
+
+static void __attribute__((noreturn)) serve(int wait_fd, int sigfd)
+{
+	for (;;) {
+		struct pollfd p[3 + INIT_EXECS_MAX] = {
+			{ .fd = sigfd, .events = POLLIN },
+			{ .fd = INIT_CONTROL_FD, .events = POLLIN },
+			{ .fd = wait_fd, .events = POLLIN },
+		};
+
+		reap(wait_fd);
+		for (int i = 0; i < INIT_EXECS_MAX; i++)
+			p[3 + i] = (struct pollfd){ .fd = commands[i].pid ? commands[i].begun : -1,
+						    .events = POLLIN };
+		if (SYS(ppoll, p, sizeof(p) / sizeof(p[0]), 0, 0, 0, 0) < 0)
+			continue;
+		if (p[0].revents) {
+			char info[SIGINFO_SIZE];
+
+			SYS(read, sigfd, info, sizeof(info), 0, 0, 0);
+		}
+		if (p[2].revents && !take_end(wait_fd, SIGNAL_MS)) {
+			SYS(close, wait_fd, 0, 0, 0, 0, 0);
+			wait_fd = -1; /* its own end will tell */
+		}
+		for (int i = 0; i < INIT_EXECS_MAX; i++)
+			if (p[3 + i].revents && commands[i].pid && commands[i].begun >= 0)
+				command_begun(&commands[i]);
+		if (p[1].revents)
+			take_frame();
+	}
+}
+
+void keeper_main(void);
+
+__attribute__((used, noreturn)) void keeper_main(void)
+{
+	uint64_t set = 1ull << (SIGCHLD - 1);
+	long sigfd;
+	int r;
+
+	SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+	SYS(setsid, 0, 0, 0, 0, 0, 0);
+	SYS(fcntl, INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC, 0, 0, 0);
+	SYS(rt_sigprocmask, SIG_BLOCK, &set, 0, SIGSET_SIZE, 0, 0);
+	sigfd = SYS(signalfd4, -1, &set, SIGSET_SIZE, O_CLOEXEC | O_NONBLOCK, 0, 0);
+	if (sigfd < 0)
+		give_up(sigfd, "gvisor", "signalfd");
+	/* Those numbers are the descriptors of runsc's children. */
+	sigfd = SYS(fcntl, sigfd, F_DUPFD_CLOEXEC, 10, 0, 0, 0);
+	if (words_open(&words, INIT_CONFIG_FD) < 0)
+		give_up(-EINVAL, "gvisor", "configuration");
+	SYS(close, INIT_CONFIG_FD, 0, 0, 0, 0, 0);
+	make_sandbox();
+	close_namespaces();
+	r = sentry_find(&sentry, words.id);
+	if (r < 0)
+		give_up(r, "gvisor", "the sentry's socket was not found");
+	if (words.head->gate)
+		show_sessions();
+	let_go_of_stdio();
+	serve(start_payload(), (int)sigfd);
+}
+
+/* The kernel's stack pointer is aligned; nothing on it is of interest. */
+#if defined(__x86_64__)
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tcall keeper_main\n\thlt\n");
+#elif defined(__aarch64__)
+__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tbl keeper_main\n\tbrk #1\n");
+#endif
+
+/* The compiler may ask for these however the code is written. */
+void *memcpy(void *to, const void *from, size_t n);
+void *memset(void *to, int c, size_t n);
+
+__attribute__((used)) void *memcpy(void *to, const void *from, size_t n)
+{
+	char *t = to;
+	const char *f = from;
+
+	while (n--)
+		*t++ = *f++;
+	return to;
+}
+
+__attribute__((used)) void *memset(void *to, int c, size_t n)
+{
+	char *t = to;
+
+	while (n--)
+		*t++ = (char)c;
+	return to;
+}
