@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/gvisor/guest.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,10 +21,11 @@
 #include "userspace/base/clock.h"
 
 #define SOCKET_NAME "sink.sock"
+#define DIR_FLAGS   (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
 struct gvisor_guest {
-	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	char sink[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	char dir[PATH_MAX], sink[PATH_MAX];
+	int dir_fd;
 	struct buf pod_init;
 	struct sandbox_guest view;
 	int gate_ms;
@@ -37,14 +42,16 @@ static int make_dir(struct gvisor_guest *g, const char *dir, struct err *err)
 {
 	struct stat st;
 
-	if ((size_t)snprintf(g->dir, sizeof(g->dir), "%s", dir) >=
-	    sizeof(g->dir) - sizeof(SOCKET_NAME) - 1)
-		return err_set(err, ENAMETOOLONG, "'%s': too long for a socket's address", dir);
+	if ((size_t)snprintf(g->dir, sizeof(g->dir), "%s", dir) >= sizeof(g->dir) ||
+	    (size_t)snprintf(g->sink, sizeof(g->sink), "%s/" SOCKET_NAME, dir) >= sizeof(g->sink))
+		return err_set(err, ENAMETOOLONG, "'%s': %m", dir);
 	if (mkdir(g->dir, 0700) < 0)
 		return err_set(err, errno, "'%s': %m", g->dir);
 	g->made = true;
-	/* What is ours alone keeps everybody else away from the socket. */
-	if (stat(g->dir, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 077))
+	g->dir_fd = open(g->dir, DIR_FLAGS);
+	/* What is ours alone keeps everybody else away from the socket; the lock says that we live. */
+	if (g->dir_fd < 0 || fstat(g->dir_fd, &st) < 0 || st.st_uid != geteuid() ||
+	    (st.st_mode & 077) || flock(g->dir_fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, EPERM, "'%s': not a directory of our own", g->dir);
 	return 0;
 }
@@ -53,14 +60,13 @@ static int make_socket(struct gvisor_guest *g, struct err *err)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 
-	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" SOCKET_NAME, g->dir) >=
-	    sizeof(a.sun_path))
-		return err_set(err, ENAMETOOLONG, "'%s': %m", g->dir);
-	snprintf(g->sink, sizeof(g->sink), "%s", a.sun_path);
+	/* The path itself may be longer than an address. */
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, g->dir_fd);
 	g->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (g->listen_fd < 0 || bind(g->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
-	    chmod(a.sun_path, 0666) < 0 || listen(g->listen_fd, GVISOR_BACKLOG) < 0)
-		return err_set(err, errno, "socket '%s': %m", a.sun_path);
+	    fchmodat(g->dir_fd, SOCKET_NAME, 0666, 0) < 0 ||
+	    listen(g->listen_fd, GVISOR_BACKLOG) < 0)
+		return err_set(err, errno, "socket '%s': %m", g->sink);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, g->news) < 0)
 		return err_set(err, errno, "socket pair: %m");
 	return 0;
@@ -94,6 +100,8 @@ void gvisor_guest_free(struct gvisor_guest *g)
 		unlink(g->sink);
 		rmdir(g->dir);
 	}
+	if (g->dir_fd >= 0)
+		close(g->dir_fd);
 	buf_done(&g->pod_init);
 	free(g);
 }
@@ -106,6 +114,26 @@ int gvisor_guest_listen_fd(const struct gvisor_guest *g)
 int gvisor_guest_news_fd(const struct gvisor_guest *g)
 {
 	return g ? g->news[1] : -1;
+}
+
+int gvisor_guest_sweep(const char *parent)
+{
+	int fd = open(parent, DIR_FLAGS), n = 0;
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *de;
+
+	while (dir && (de = readdir(dir))) {
+		auto_close int one = -1;
+
+		if (de->d_name[0] == '.')
+			continue;
+		one = openat(fd, de->d_name, DIR_FLAGS);
+		if (one < 0 || flock(one, LOCK_EX | LOCK_NB) < 0) /* somebody's who lives */
+			continue;
+		unlinkat(one, SOCKET_NAME, 0);
+		n += unlinkat(fd, de->d_name, AT_REMOVEDIR) == 0;
+	}
+	return n;
 }
 
 /* ---- what the engine has seen ---- */
@@ -209,7 +237,7 @@ int gvisor_guest_new(struct gvisor_guest **ret, const char *dir, int gate_ms, st
 
 	if (!g)
 		return err_set(err, ENOMEM, "guest's events: %m");
-	g->listen_fd = g->news[0] = g->news[1] = -1;
+	g->dir_fd = g->listen_fd = g->news[0] = g->news[1] = -1;
 	r = make_dir(g, dir, err);
 	if (r == 0)
 		r = make_socket(g, err);

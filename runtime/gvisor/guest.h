@@ -25,6 +25,8 @@ struct gvisor_guest;
  * GVISOR_GATE_MS. */
 int gvisor_guest_new(struct gvisor_guest **ret, const char *dir, int gate_ms, struct err *err);
 void gvisor_guest_free(struct gvisor_guest *g);
+/* Removes directories in `parent` whose makers are dead. Returns the number. */
+int gvisor_guest_sweep(const char *parent);
 /* For sandbox_set_guest; lives as long as `g`. */
 const struct sandbox_guest *gvisor_guest_view(const struct gvisor_guest *g);
 /* For the engine: struct gvisor_sink_options. Ours are closed by gvisor_guest_given, once it has been forked. */

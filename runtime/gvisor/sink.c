@@ -51,6 +51,7 @@ struct gvisor_sink {
 	__attribute__((aligned(64))) uint64_t tail; /* read up to here, by the reader */
 	uint64_t next; /* where it will be once the packet was looked at */
 	bool asleep;   /* the reader wants to be woken */
+	bool told_closed;
 };
 
 #define LOAD(x)	    __atomic_load_n(&(x), __ATOMIC_SEQ_CST)
@@ -78,11 +79,8 @@ static void set_state(struct gvisor_sink *s, enum gvisor_sink_state state)
 
 static void hang_up(struct gvisor_sink *s)
 {
-	const struct gvisor_news news = { .what = GVISOR_NEWS_CLOSED };
-
 	close(take_fd(s->conn));
 	set_state(s, GVISOR_SINK_CLOSED);
-	tell(s, &news);
 }
 
 static void refuse(struct gvisor_sink *s, int fd)
@@ -335,17 +333,29 @@ static void give_back(struct gvisor_sink *s)
 	}
 }
 
+void gvisor_sink_tell(const struct gvisor_sink *s, enum gvisor_news_what what)
+{
+	tell(s, &(struct gvisor_news){ .what = what });
+}
+
 bool gvisor_sink_next(struct gvisor_sink *s, struct gvisor_packet *ret)
 {
 	const struct slot *at;
+	bool closed;
 	eventfd_t n;
 
 	give_back(s);
 	if (s->tail == LOAD(s->head)) {
 		eventfd_read(s->event, &n);
 		STORE(s->asleep, true);
-		if (s->tail == LOAD(s->head))
+		closed = LOAD(s->stats.state) == GVISOR_SINK_CLOSED;
+		if (s->tail == LOAD(s->head)) {
+			/* Behind all that was said before. */
+			if (closed && !s->told_closed)
+				gvisor_sink_tell(s, GVISOR_NEWS_CLOSED);
+			s->told_closed |= closed;
 			return false;
+		}
 		STORE(s->asleep, false);
 	}
 	at = slot_at(s, s->next);
@@ -369,9 +379,4 @@ void gvisor_sink_stats(const struct gvisor_sink *s, struct gvisor_sink_stats *re
 		.oversize = __atomic_load_n(&s->stats.oversize, __ATOMIC_RELAXED),
 		.full = __atomic_load_n(&s->stats.full, __ATOMIC_RELAXED),
 	};
-}
-
-void gvisor_sink_tell(const struct gvisor_sink *s, enum gvisor_news_what what)
-{
-	tell(s, &(struct gvisor_news){ .what = what });
 }

@@ -33,7 +33,7 @@ enum gvisor_sink_state {
 enum gvisor_news_what {
 	GVISOR_NEWS_OPEN = 1, /* connected and greeted; who it was */
 	GVISOR_NEWS_STARTED,  /* the container's start was told */
-	GVISOR_NEWS_CLOSED,
+	GVISOR_NEWS_CLOSED,   /* and all that came was read */
 };
 
 struct gvisor_news {

@@ -92,6 +92,7 @@ static void run_engine(struct capture *c, const char *bundle)
 		.cursor_dirfd = -1,
 		.keys_dirfd = -1,
 		.status_dirfd = -1,
+		.guest_fds = { -1, -1 },
 		.session = { .sandbox_id = SANDBOX_ID,
 			     .session = ulid,
 			     .name = "watched",

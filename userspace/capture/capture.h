@@ -119,9 +119,10 @@ struct capture_gap {
 	uint16_t kind;	  /* enum wire_kind; 0 = any */
 	uint64_t count;
 	uint64_t first_ts, last_ts; /* CLOCK_BOOTTIME ns */
-	bool rate;		    /* cut to the sandbox's rate; else there was no room */
+	bool rate; /* cut to the sandbox's rate; else there was no room */
 	bool missed; /* hooks that the kernel did not run: of whom, and whether it would have been told, is
 		      * not known */
+	bool guest; /* messages of a gVisor sentry that it could not send, or that could not be read */
 };
 
 /* New losses since the last call. Needs no privilege (counters are mapped). */

@@ -338,7 +338,7 @@ enum field_type {
 	X(ACTION_WHO, "action.who", FT_STR, FAM_RULE, "operator: user, login user and process")     \
 	X(GAP_KIND, "gap.kind", FT_STR, FAM_AGENT, "event kind that was lost; any = unknown")      \
 	X(GAP_COUNT, "gap.count", FT_U64, FAM_AGENT, "how many were lost")                         \
-	X(GAP_REASON, "gap.reason", FT_STR, FAM_AGENT, "ring_full; rate: one sandbox's flood was cut; hook_missed: the kernel left out runs of a hook, of whom is not known; not_stored: memory or disk did not suffice") \
+	X(GAP_REASON, "gap.reason", FT_STR, FAM_AGENT, "ring_full; rate: one sandbox's flood was cut; hook_missed: the kernel left out runs of a hook, of whom is not known; guest: the guest's kernel (gVisor) could not tell them; not_stored: memory or disk did not suffice") \
 	X(GAP_FIRST, "gap.first", FT_TIME, FAM_AGENT, "not earlier than")                          \
 	X(GAP_LAST, "gap.last", FT_TIME, FAM_AGENT, "not later than")                              \
 	X(AUDIT_MESSAGE, "audit.message", FT_STR, FAM_AGENT, "what happened to the audit itself")  \

@@ -24,7 +24,7 @@
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
-#define ENGINE_FDS	 5 /* polled besides those of operators */
+#define ENGINE_FDS	 6 /* polled besides those of operators */
 
 /* ---- life ---- */
 
@@ -149,12 +149,20 @@ static int drop_descriptors(const struct engine *e)
 {
 	const struct engine_options *opt = e->opt;
 	const struct action_target *t = &opt->session.target;
-	int keep[] = { e->fd,		capture_fd(opt->capture),
-		       opt->bundle_fd,	opt->cursor_dirfd,
-		       t->kill_fd,	t->freeze_fd,
-		       t->events_fd,	opt->status_dirfd,
-		       opt->control_fd, t->proc_fd,
-		       opt->egress_fd,	opt->output_fd };
+	int keep[] = { e->fd,
+		       capture_fd(opt->capture),
+		       opt->bundle_fd,
+		       opt->cursor_dirfd,
+		       t->kill_fd,
+		       t->freeze_fd,
+		       t->events_fd,
+		       opt->status_dirfd,
+		       opt->control_fd,
+		       t->proc_fd,
+		       opt->egress_fd,
+		       opt->output_fd,
+		       opt->guest_fds[0],
+		       opt->guest_fds[1] };
 
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }
@@ -180,6 +188,8 @@ static int setup(struct engine *e, struct err *err)
 	r = open_journal(e, err);
 	if (r == 0)
 		r = open_recorder(e, err);
+	if (r == 0)
+		r = engine_guest_start(e, err);
 	if (r < 0)
 		return r;
 	return e->fanout ? fanout_start(e->fanout, err) : 0;
@@ -406,6 +416,7 @@ static void finish(struct engine *e, const struct run_facts *facts)
 		ruleset_free(late);
 	capture_drain(e->opt->capture, true, feed, e, &held);
 	read_egress(e, true);
+	engine_guest_read(e, true);
 	check_gaps(e, true);
 	kept = finish_output(e, &output);
 	pipeline_session_stats(e->pipeline, e->opt->session.sandbox_id, &stats);
@@ -508,6 +519,8 @@ static int next_timeout(const struct engine *e, int tick, size_t held)
 		tick = SINK_WATCH_NS / NSEC_PER_MSEC;
 	if (due != UINT64_MAX && (!deadline || due < deadline))
 		deadline = due;
+	if (engine_guest_deadline(e) != UINT64_MAX && tick < 0)
+		tick = GUEST_EXEC_WAIT_NS / NSEC_PER_MSEC;
 	if (!deadline)
 		return tick;
 	now = clock_ns(CLOCK_MONOTONIC);
@@ -545,7 +558,9 @@ static void loop(struct engine *e)
 			{ .fd = reload_job_fd(&e->reload), .events = POLLIN },
 			{ .fd = e->egress_fd, .events = POLLIN },
 			{ .fd = recorder_fd(e->recorder), .events = POLLIN },
+			{ .fd = gvisor_sink_fd(e->guest.sink), .events = POLLIN },
 		};
+		bool more;
 		uint64_t deadline;
 		int n, got;
 
@@ -553,6 +568,7 @@ static void loop(struct engine *e)
 		tick = next_tick(e, tick, got + (int)held);
 		if (tick < 0) /* what came before the kernel knew that we sleep */
 			got += capture_drain(e->opt->capture, false, feed, e, &held);
+		more = engine_guest_read(e, false);
 		pipeline_end_turn(e->pipeline);
 		pipeline_tick(e->pipeline);
 		engine_check_stopped(e);
@@ -565,7 +581,7 @@ static void loop(struct engine *e)
 		if (e->fanout && (got > 0 || deadline))
 			fanout_notify(e->fanout);
 		control_poll(&e->control, fds + ENGINE_FDS);
-		n = poll(fds, ARRAY_SIZE(fds), next_timeout(e, tick, held));
+		n = poll(fds, ARRAY_SIZE(fds), more ? 0 : next_timeout(e, tick, held));
 		if (n < 0 && errno != EINTR)
 			break;
 		if (n > 0 && fds[2].revents)
@@ -606,6 +622,7 @@ void engine_main(int fd, const struct engine_options *opt)
 	if (msg.type == ENGINE_READY)
 		loop(&e);
 	fanout_free(e.fanout);
+	engine_guest_free(&e);
 	recorder_free(e.recorder);
 	journal_free(e.journal);
 	pipeline_free(e.pipeline);

@@ -25,6 +25,7 @@ struct engine_options {
 	int status_dirfd;      /* run_status.h; -1 = none */
 	int control_fd;	       /* listening (control.h); -1 = none */
 	int egress_fd;	       /* struct egress_event each (runtime/egress/event.h); -1 = none */
+	int guest_fds[2];      /* listening, and for news (runtime/gvisor/sink.h); -1, -1 = none */
 	int output_fd;	       /* where output comes to be recorded (recorder.h); -1 = it is not */
 	uint64_t output_limit; /* as in recorder_options */
 	bool no_workspace;     /* root does not compare the workspace */

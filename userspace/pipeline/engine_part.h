@@ -3,9 +3,11 @@
 #ifndef WARDER_PIPELINE_ENGINE_PART_H
 #define WARDER_PIPELINE_ENGINE_PART_H
 
+#include "runtime/gvisor/sink.h"
 #include "userspace/pipeline/checkpoint_source.h"
 #include "userspace/pipeline/control.h"
 #include "userspace/pipeline/engine.h"
+#include "userspace/pipeline/guest.h"
 #include "userspace/pipeline/recorder.h"
 #include "userspace/pipeline/redaction.h"
 #include "userspace/pipeline/reload.h"
@@ -16,6 +18,17 @@
 #define ENGINE_GAUGES	  9 /* of its own; then those of the kernel's tables */
 #define ENGINE_MAP_GAUGES 3 /* used, size, bytes of each map */
 #define ENGINE_GAUGES_MAX (ENGINE_GAUGES + ENGINE_MAP_GAUGES * CAPTURE_MAPS_MAX + 2)
+
+/* The view from inside a sandbox that has a kernel of its own. */
+struct engine_guest {
+	struct gvisor_sink *sink; /* NULL: there is none */
+	struct guest *guest;
+	struct gvisor_sink_stats seen; /* that were dealt with */
+	struct guest_stats told;
+	bool started;
+	bool sentry_ended; /* the host's kernel saw it go */
+	bool closed_told;
+};
 
 struct engine {
 	struct exporter_gauge gauges[ENGINE_GAUGES_MAX];
@@ -39,6 +52,7 @@ struct engine {
 	bool finished;
 	int egress_fd;	  /* -1: it has ended */
 	bool egress_over; /* as it should */
+	struct engine_guest guest;
 	struct workspace_texts workspace;
 	struct reload_job reload;
 	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
@@ -58,6 +72,16 @@ void engine_carry_out(void *arg, const char *word, const char *argument, const c
 		      struct control_answer *ret);
 /* Tell who stands still and what is asked, when that changed. */
 void engine_check_stopped(struct engine *e);
+
+/* engine_guest.c: once no privilege is left. */
+int engine_guest_start(struct engine *e, struct err *err);
+/* What has come; true: there may be more at once. `all`: nobody is left who could send, take the last of it. */
+bool engine_guest_read(struct engine *e, bool all);
+/* Tells what is wrong with the view itself, and what has waited too long. */
+void engine_guest_check(struct engine *e);
+/* CLOCK_BOOTTIME; UINT64_MAX = none. */
+uint64_t engine_guest_deadline(const struct engine *e);
+void engine_guest_free(struct engine *e);
 
 /* engine_rules.c: a set was sent, in texts_fd, or none because it has an error; one is compiled, take it over. */
 void engine_begin_rules(struct engine *e, struct engine_rules *rules, int texts_fd);

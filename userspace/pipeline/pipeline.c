@@ -382,9 +382,10 @@ static void gap_of(struct pipeline *p, struct session *s, const struct capture_g
 
 	arena_reset(&p->arena);
 	ev = session_gap(s, &p->arena, k ? k->name : "any",
-			 g->missed ? "hook_missed"
-			 : g->rate ? "rate"
-				   : "ring_full",
+			 g->guest    ? "guest"
+			 : g->missed ? "hook_missed"
+			 : g->rate   ? "rate"
+				     : "ring_full",
 			 &lost);
 	if (ev)
 		judge(p, s, ev);

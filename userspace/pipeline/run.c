@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/egress/egress.h"
+#include "runtime/gvisor/guest.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
@@ -42,7 +44,7 @@
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  10			/* polled besides those of the limits */
+#define OTHER_FDS	  11			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -80,14 +82,17 @@ struct run {
 	int null_fd;	       /* in place of stdio, with a terminal; -1 */
 	int egress_fds[2];     /* what the network helper tells: the engine's end, the helper's */
 	struct egress *egress; /* NULL: none is needed */
-	int proc_fds[2];       /* single processes to end: ours, the engine's end */
-	int output_fds[2];     /* output to be recorded: ours, the engine's end; -1 */
-	bool enforces;	       /* probes were loaded for it */
-	bool stopped;	       /* the sandbox stands still */
-	bool starting;	       /* init has not said yet that the payload runs */
-	bool connected;	       /* the payload's output comes out */
-	uint64_t next_secret;  /* CLOCK_MONOTONIC; when one is to go; 0 = never */
-	uint64_t begun;	       /* CLOCK_MONOTONIC; its life counts from here */
+	struct gvisor_guest *guest; /* NULL: the host's view is all there is */
+	uint64_t
+		guest_end; /* CLOCK_MONOTONIC; when its first event is late; 0 = it is not waited for */
+	int proc_fds[2];      /* single processes to end: ours, the engine's end */
+	int output_fds[2];    /* output to be recorded: ours, the engine's end; -1 */
+	bool enforces;	      /* probes were loaded for it */
+	bool stopped;	      /* the sandbox stands still */
+	bool starting;	      /* init has not said yet that the payload runs */
+	bool connected;	      /* the payload's output comes out */
+	uint64_t next_secret; /* CLOCK_MONOTONIC; when one is to go; 0 = never */
+	uint64_t begun;	      /* CLOCK_MONOTONIC; its life counts from here */
 	uint64_t next_end;  /* CLOCK_MONOTONIC; when its life or its idle time is over; 0 = never */
 	uint64_t start_end; /* CLOCK_MONOTONIC; when that is late */
 	uint8_t host_key[KEY_LEN];
@@ -400,6 +405,8 @@ static int start_engine(struct run *run, struct err *err)
 		.status_dirfd = run->status_fd,
 		.control_fd = run->control_fd,
 		.egress_fd = run->egress_fds[0],
+		.guest_fds = { gvisor_guest_listen_fd(run->guest),
+			       gvisor_guest_news_fd(run->guest) },
 		.output_fd = -1,
 		.output_limit = run->opt->output_limit,
 		.no_workspace = run->opt->workspace == RUN_WORKSPACE_IGNORED,
@@ -468,6 +475,8 @@ static int start_engine(struct run *run, struct err *err)
 	clock_state_read(&clock);
 	memcpy(eo.host_key, run->host_key, sizeof(eo.host_key));
 	r = engine_start(&run->engine, &run->engine_fd, &eo, err);
+	if (run->guest)
+		gvisor_guest_given(run->guest);
 	if (run->output_fds[1] >= 0)
 		close(take_fd(run->output_fds[1]));
 	return r;
@@ -553,6 +562,32 @@ static int start_egress(struct run *run, struct err *err)
 	r = egress_start(&run->egress, &opt, err);
 	close(take_fd(run->egress_fds[1]));
 	return r;
+}
+
+/* Of a sandbox that has a kernel of its own the host's kernel sees little: that one is asked, too. */
+static int open_guest(struct run *run, struct err *err)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (strcmp(run->spec.backend, "gvisor") != 0)
+		return 0;
+	if ((size_t)snprintf(path, sizeof(path), "%s/guests", run_dir()) >= sizeof(path))
+		return err_set(err, ENAMETOOLONG, "run directory: path too long");
+	r = dir_make_all(run_dir(), 0711);
+	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r < 0)
+		return err_set(err, r, "run directory '%s': %m", path);
+	gvisor_guest_sweep(path);
+	if ((size_t)snprintf(path, sizeof(path), "%s/guests/%s", run_dir(), run->result->session) >=
+	    sizeof(path))
+		return err_set(err, ENAMETOOLONG, "run directory: path too long");
+	r = gvisor_guest_new(&run->guest, path, 0, err);
+	if (r < 0)
+		return r;
+	sandbox_set_guest(run->sandbox, gvisor_guest_view(run->guest));
+	return 0;
 }
 
 /* What of the operator's the payload may write, and its state now. */
@@ -726,6 +761,9 @@ static int prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	sandbox_set_egress(run->sandbox, run->egress);
+	r = open_guest(run, err);
+	if (r < 0)
+		return r;
 	r = restore_files(run, err); /* before it is watched: it is nothing that the payload does */
 	if (r < 0)
 		return r;
@@ -1095,13 +1133,16 @@ static int wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint6
 		ms = MIN(ms, (uint64_t)work);
 	if (run->next_secret) /* it is later than `now` */
 		ms = MIN(ms, (run->next_secret - now) / NSEC_PER_MSEC + 1);
+	if (run->guest_end)
+		ms = MIN(ms, run->guest_end > now ? (run->guest_end - now) / NSEC_PER_MSEC + 1 : 0);
 	if (run->next_end) /* so is this */
 		ms = MIN(ms, (run->next_end - now) / NSEC_PER_MSEC + 1);
 	if (run->next_usage)
 		ms = MIN(ms,
 			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
 	return end || !has_begun(run) || limits >= 0 || look > now || reload >= 0 || sample >= 0 ||
-			       work >= 0 || run->next_usage || run->next_secret || run->next_end
+			       work >= 0 || run->next_usage || run->next_secret || run->next_end ||
+			       run->guest_end
 		       ? (int)ms
 		       : -1;
 }
@@ -1241,6 +1282,31 @@ static bool hear_sandbox(struct run *run, int *ret_start, struct err *err)
 	return sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING;
 }
 
+/* GVisor says nothing when it could not set up what it is to tell, and runs on: who tells nothing is not let run.
+ * True: it is too late. */
+static bool look_at_guest(struct run *run, uint64_t now, int *fd, struct err *err)
+{
+	bool closed = false;
+
+	if (!run->guest || *fd < 0)
+		return false;
+	if (gvisor_guest_has_started(run->guest, &closed) || run->stopped) {
+		run->guest_end = 0;
+		if (!run->stopped || closed)
+			*fd = -1;
+		return false;
+	}
+	if (run->starting)
+		return false;
+	if (!run->guest_end)
+		run->guest_end = now + GVISOR_FIRST_MS * NSEC_PER_MSEC;
+	if (closed || now >= run->guest_end) {
+		err_set(err, ETIMEDOUT, "gVisor tells nothing of its guest");
+		return true;
+	}
+	return false;
+}
+
 /* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
  * a misbehaving sandbox, so without it nothing may go on. The payload is judged from its first act on, before init
  * says that it runs: that is one more thing to wait for, and none to wait for alone. A start that failed: -errno. */
@@ -1258,6 +1324,7 @@ static int wait_for_end(struct run *run, struct err *err)
 		{ .fd = -1, .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
+		{ .fd = gvisor_guest_fd(run->guest), .events = POLLIN },
 	};
 	int start = 0;
 
@@ -1282,6 +1349,8 @@ static int wait_for_end(struct run *run, struct err *err)
 			hit_timeout(run);
 			return 0;
 		}
+		if (look_at_guest(run, now, &fds[10].fd, err))
+			return start_failed(run, -ETIMEDOUT, err);
 		fds[1].fd =
 			has_begun(run) ? run->signal_fd : -1; /* there is nobody yet to take one */
 		fds[7].fd = run->console ? console_fd(run->console) : -1;
@@ -1399,6 +1468,7 @@ static void cleanup(struct run *run)
 	relay_free(run->relay);
 	reloader_done(&run->reloader);
 	sandbox_free(run->sandbox);
+	gvisor_guest_free(run->guest);
 	capture_close(run->capture);
 	sandbox_plan_free(run->plan);
 	if (run->engine_fd >= 0)

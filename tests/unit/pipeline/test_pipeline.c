@@ -268,21 +268,27 @@ static void a_loss_becomes_a_gap_event(void **state)
 					    "\"reason\":\"ring_full\"",
 					    "\"first\":\"",
 					    "\"last\":\"",
+					    "\"count\":1,",
+					    "\"reason\":\"hook_missed\"",
+					    "\"count\":2,",
+					    "\"reason\":\"guest\"",
 					    NULL };
-	const struct capture_gap gap = { 1, WIRE_FILE_OPEN, 42, 1000, 2000, false, false };
-	const struct capture_gap anybody = { 0, 0, 1, 1000, 2000, false, true };
+	const struct capture_gap gap = { 1, WIRE_FILE_OPEN, 42, 1000, 2000, false, false, false };
+	const struct capture_gap anybody = { 0, 0, 1, 1000, 2000, false, true, false };
+	const struct capture_gap guest = { 1, 0, 2, 1000, 2000, false, false, true };
 	struct fixture *f = *state;
 	struct session_stats st;
 	char *text;
 
 	pipeline_gaps(f->pipeline, &gap, 1);
 	pipeline_gaps(f->pipeline, &anybody, 1);
+	pipeline_gaps(f->pipeline, &guest, 1);
 	text = read_all(f);
 	assert_in_order(text, want);
 	free(text);
 	pipeline_session_stats(f->pipeline, 1, &st);
-	assert_int_equal(st.gaps, 43);
-	assert_int_equal(st.gap_events, 2);
+	assert_int_equal(st.gaps, 45);
+	assert_int_equal(st.gap_events, 3);
 }
 
 /* Or a flood would hide what a rule kills for. */
@@ -298,8 +304,8 @@ static void a_loss_is_judged(void **state)
 					    "\"kind\":\"action\"",
 					    "\"type\":\"kill\"",
 					    NULL };
-	const struct capture_gap other = { 1, WIRE_EXEC, 42, 1000, 2000, false, false };
-	const struct capture_gap gap = { 1, WIRE_ESCAPE, 7, 1000, 2000, false, false };
+	const struct capture_gap other = { 1, WIRE_EXEC, 42, 1000, 2000, false, false, false };
+	const struct capture_gap gap = { 1, WIRE_ESCAPE, 7, 1000, 2000, false, false, false };
 	struct fixture *f = *state;
 	struct session_stats st;
 	char *text;

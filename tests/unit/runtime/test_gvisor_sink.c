@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/gvisor/guest.h"
@@ -329,11 +330,14 @@ static void wait_closed(struct bed *b)
 
 	for (;;) {
 		struct pollfd pfd = { .fd = gvisor_guest_fd(b->guest), .events = POLLIN };
+		struct gvisor_packet p;
 
+		while (b->sink && gvisor_sink_next(b->sink, &p))
+			;
 		gvisor_guest_has_started(b->guest, &closed);
 		if (closed)
 			return;
-		assert_int_equal(poll(&pfd, 1, PATIENCE_MS), 1);
+		poll(&pfd, 1, 1);
 	}
 }
 
@@ -429,11 +433,31 @@ static void test_directory_is_ours_alone(void **state)
 	assert_non_null(strstr(gvisor_guest_view(g)->pod_init, "\"" SANDBOX_GUEST_SINK "\""));
 	gvisor_guest_free(g);
 	assert_int_equal(rmdir(dir), 0);
-	assert_int_equal(gvisor_guest_new(&g,
-					  "/tmp/a-name-that-is-longer-than-what-a-socket-of-the-"
-					  "unix-family-can-be-bound-to-which-is-108-bytes-in-all",
-					  0, &err),
-			 -ENAMETOOLONG);
+}
+
+static void test_sweep(void **state)
+{
+	char dir[] = "/tmp/sink-XXXXXX", live[64], dead[64];
+	struct gvisor_guest *g = NULL, *other = NULL;
+	struct err err = { 0 };
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(live, sizeof(live), "%s/live", dir);
+	snprintf(dead, sizeof(dead), "%s/dead", dir);
+	assert_int_equal(gvisor_guest_new(&g, live, 0, &err), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(gvisor_guest_new(&other, dead, 0, &err) != 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(access(dead, F_OK), 0);
+	assert_int_equal(gvisor_guest_sweep(dir), 1);
+	assert_int_equal(access(dead, F_OK), -1);
+	assert_int_equal(access(live, F_OK), 0);
+	gvisor_guest_free(g);
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(gvisor_guest_sweep(dir), 0);
 }
 
 static void test_points(void **state)
@@ -468,6 +492,7 @@ int main(void)
 		cmocka_unit_test(test_gate_of_one_that_went),
 		cmocka_unit_test(test_trace_list),
 		cmocka_unit_test(test_directory_is_ours_alone),
+		cmocka_unit_test(test_sweep),
 		cmocka_unit_test(test_points),
 	};
 

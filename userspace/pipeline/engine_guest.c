@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The guest's view in the engine: packets become records, and what is wrong with the view itself becomes an event, too.
+ * A sentry that is in the guest's hands shows in what it does to its own connection. */
+#include "userspace/pipeline/engine_part.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+
+#define LAST_MS 5000 /* for what lies in the socket, once all of the sandbox is dead */
+
+static int64_t real_offset(void)
+{
+	return (int64_t)(clock_real_ns() - clock_boot_ns());
+}
+
+static int feed(void *arg, const void *rec, size_t len)
+{
+	struct engine *e = arg;
+
+	return pipeline_feed(e->pipeline, rec, len);
+}
+
+int engine_guest_start(struct engine *e, struct err *err)
+{
+	const struct session_options *so = &e->opt->session;
+	const struct gvisor_sink_options opt = {
+		.listen_fd = e->opt->guest_fds[0],
+		.news_fd = e->opt->guest_fds[1],
+		.cgroup = so->session,
+	};
+	const struct guest_options go = {
+		.sandbox_id = so->sandbox_id,
+		.real_offset_ns = so->real_offset_ns,
+		.since_ns = clock_boot_ns(),
+		.watch = so->watch,
+		.watch_n = so->watch_n,
+		.feed = feed,
+		.arg = e,
+	};
+	int r;
+
+	if (opt.listen_fd < 0)
+		return 0;
+	r = guest_new(&e->guest.guest, &go);
+	if (r < 0)
+		return err_set(err, r, "guest's events: %m");
+	return gvisor_sink_start(&e->guest.sink, &opt, err);
+}
+
+void engine_guest_free(struct engine *e)
+{
+	gvisor_sink_free(e->guest.sink);
+	guest_free(e->guest.guest);
+}
+
+/* Not by a process that is known: by the connection. */
+static void suspect(struct engine *e, enum wire_escape_type type, const char *what)
+{
+	struct {
+		struct wire_escape w;
+		char text[256];
+	} rec = { .w = { .h = { .kind = WIRE_ESCAPE,
+				.len = sizeof(rec),
+				.ts = clock_boot_ns(),
+				.sandbox = e->opt->session.sandbox_id,
+				.nr = WIRE_NR_NONE,
+				.ring = WIRE_RING_NONE,
+				.vantage = WIRE_V_AGENT },
+			 .type = type } };
+
+	snprintf(rec.text, sizeof(rec.text), "%s", what);
+	rec.w.detail = (struct wire_str){ sizeof(rec.w), (uint16_t)strlen(rec.text) };
+	pipeline_feed(e->pipeline, &rec, sizeof(rec));
+}
+
+static void lost(struct engine *e, uint64_t n)
+{
+	uint64_t now = clock_boot_ns();
+	const struct capture_gap gap = {
+		.sandbox = e->opt->session.sandbox_id,
+		.count = n,
+		.first_ts = now,
+		.last_ts = now,
+		.guest = true,
+	};
+
+	if (n)
+		pipeline_gaps(e->pipeline, &gap, 1);
+}
+
+/* A ring that was full has cost the guest time, and nothing is lost by it. */
+static void waited(struct engine *e, uint64_t n)
+{
+	const struct limit_hit hit = { .type = WIRE_LIMIT_EVENTS,
+				       .count = (uint32_t)MIN(n, (uint64_t)UINT32_MAX) };
+	auto_buf struct buf rec = { 0 };
+
+	if (n && record_limit(&rec, e->opt->session.sandbox_id, &hit) == 0)
+		pipeline_feed(e->pipeline, rec.p, rec.n);
+}
+
+static void look_at_sink(struct engine *e, const struct gvisor_sink_stats *now)
+{
+	struct gvisor_sink_stats *seen = &e->guest.seen;
+
+	if (now->strangers > seen->strangers)
+		suspect(e, WIRE_ESCAPE_HANDSHAKE,
+			"somebody else connected as this sandbox's sentry");
+	if (now->bad_hello > seen->bad_hello)
+		suspect(e, WIRE_ESCAPE_HANDSHAKE,
+			"the sentry's connection was not what it should be");
+	lost(e, now->oversize - seen->oversize);
+	if (now->oversize > seen->oversize && !seen->oversize)
+		suspect(e, WIRE_ESCAPE_GUEST_DIVERGENCE,
+			"the sentry sent a message larger than a sentry can");
+	waited(e, now->full - seen->full);
+	*seen = *now;
+}
+
+static void look_at_guest(struct engine *e)
+{
+	struct guest_stats now, *told = &e->guest.told;
+
+	guest_stats(e->guest.guest, &now);
+	lost(e, now.dropped - told->dropped);
+	if (now.drops_back > told->drops_back && !told->drops_back)
+		suspect(e, WIRE_ESCAPE_GUEST_DIVERGENCE,
+			"the sentry's count of lost messages went backwards");
+	lost(e, now.bad - told->bad);
+	if (now.bad > told->bad && !told->bad)
+		suspect(e, WIRE_ESCAPE_GUEST_DIVERGENCE, "the sentry sent a message that is none");
+	if (now.started && !told->started)
+		gvisor_sink_tell(e->guest.sink, GVISOR_NEWS_STARTED);
+	*told = now;
+}
+
+void engine_guest_check(struct engine *e)
+{
+	struct gvisor_sink_stats now;
+
+	if (!e->guest.sink)
+		return;
+	gvisor_sink_stats(e->guest.sink, &now);
+	look_at_sink(e, &now);
+	guest_tick(e->guest.guest, clock_boot_ns());
+	look_at_guest(e);
+}
+
+uint64_t engine_guest_deadline(const struct engine *e)
+{
+	return e->guest.guest ? guest_deadline(e->guest.guest) : UINT64_MAX;
+}
+
+/* All but what is still on its way. */
+static bool read_some(struct engine *e, size_t max)
+{
+	int64_t offset = real_offset();
+	struct gvisor_packet p;
+
+	for (size_t i = 0; i < max; i++) {
+		if (!gvisor_sink_next(e->guest.sink, &p))
+			return false;
+		guest_packet(e->guest.guest, p.bytes, p.boot_ns, offset);
+	}
+	return true;
+}
+
+/* The thread sees the end of the connection only behind all that was sent. */
+static void read_all(struct engine *e)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + LAST_MS * NSEC_PER_MSEC;
+	struct pollfd pfd = { .fd = gvisor_sink_fd(e->guest.sink), .events = POLLIN };
+	struct gvisor_sink_stats st;
+	uint64_t now;
+
+	for (;;) {
+		gvisor_sink_stats(e->guest.sink, &st);
+		read_some(e, SIZE_MAX);
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (st.state == GVISOR_SINK_CLOSED || st.state == GVISOR_SINK_WAITING || now >= end)
+			return;
+		poll(&pfd, 1, (int)((end - now) / NSEC_PER_MSEC + 1));
+	}
+}
+
+bool engine_guest_read(struct engine *e, bool all)
+{
+	bool more = false;
+
+	if (!e->guest.sink)
+		return false;
+	if (all)
+		read_all(e);
+	else
+		more = read_some(e, GUEST_PACKETS_TURN);
+	engine_guest_check(e);
+	return more;
+}
