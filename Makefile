@@ -62,7 +62,7 @@ $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFL
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace image pipeline catalog scenarios cli
+FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace image pipeline catalog scenarios api cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -82,6 +82,7 @@ endef
 # Generated objects that belong to a folder.
 EXTRA_OBJS_rules   := $(if $(wildcard rules/packs/embed.sh),$(BUILD)/gen/packs.o)
 EXTRA_OBJS_redact  := $(BUILD)/gen/redact_packs.o
+EXTRA_OBJS_api     := $(BUILD)/gen/openapi.o
 EXTRA_OBJS_replay  := $(BUILD)/gen/report.o
 EXTRA_OBJS_scenarios := $(BUILD)/gen/scenario_blob.o
 EXTRA_OBJS_runtime := $(if $(wildcard runtime/init/*.c),$(BUILD)/gen/init_blob.o) $(BUILD)/gen/keeper_blob.o $(BUILD)/gen/policies.o
@@ -210,6 +211,10 @@ $(BUILD)/gen/policies.S: $(POLICIES) rules/packs/embed.sh
 	$(call say,PACKS,$@)
 	$(Q)mkdir -p $(@D) && sh rules/packs/embed.sh -t shipped_policies $(POLICIES) > $@
 
+$(BUILD)/gen/openapi.S: userspace/api/openapi.json
+	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl api_openapi, api_openapi_end' \
+		'api_openapi: .incbin "$<"' 'api_openapi_end: .byte 0' '.section .note.GNU-stack,"",@progbits' > $@
+
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.S
 	$(Q)$(CC) -c -o $@ $<
 
@@ -235,9 +240,10 @@ RANK_exporters := base event exporters
 RANK_runtime   := base event runtime
 RANK_workspace := base workspace
 RANK_image     := base event image
-RANK_pipeline  := $(filter-out catalog scenarios cli,$(FOLDERS))
-RANK_catalog   := $(filter-out scenarios cli,$(FOLDERS))
-RANK_scenarios := $(filter-out catalog cli,$(FOLDERS))
+RANK_pipeline  := $(filter-out catalog scenarios api cli,$(FOLDERS))
+RANK_catalog   := $(filter-out scenarios api cli,$(FOLDERS))
+RANK_scenarios := $(filter-out catalog api cli,$(FOLDERS))
+RANK_api       := $(filter-out catalog scenarios cli,$(FOLDERS))
 RANK_cli       := $(FOLDERS)
 
 define unit_rule

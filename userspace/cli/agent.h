@@ -63,8 +63,9 @@ bool agent_names_have(const struct agent_names *names, const char *name);
 
 /* ---- agent_worker.c ---- */
 
-/* One client, from its request to its answer. Returns an exit code. */
-int agent_work(int client);
+/* One client, from its request to its answer. Who it is, is asked of the kernel of `peer`: its own socket, or that of
+ * whom the API's front asks for. Returns an exit code. */
+int agent_work(int client, int peer);
 
 /* ---- agent_admit.c ---- */
 

@@ -105,6 +105,11 @@ static void add_entry(struct json *j, const struct registry_entry *e, struct are
 	add_number(j, "pids", e->pids);
 	add_number(j, "cpu_milli", e->cpu_milli);
 	add_number(j, "disk", e->disk);
+	add_number(j, "ttl_ms", e->ttl_ns / NSEC_PER_MSEC);
+	if (e->metadata[0]) {
+		json_key(j, "metadata");
+		json_raw(j, str_from(e->metadata));
+	}
 	add_text(j, "workspace", e->workspace);
 	json_key(j, "tty");
 	json_bool(j, e->tty);
@@ -112,15 +117,22 @@ static void add_entry(struct json *j, const struct registry_entry *e, struct are
 	json_object_end(j);
 }
 
-int agent_show(int client, const char *tenant, struct err *err)
+int agent_show(int client, const char *tenant, const char *word, struct err *err)
 {
+	struct registry_entry one;
 	auto_free struct registry_entry *v = calloc(REGISTRY_MAX, sizeof(*v));
 	int n = v ? registry_list(v, REGISTRY_MAX, err) : err_set(err, ENOMEM, "%m");
 	struct arena arena;
 	int r = 0;
 
+	if (n >= 0 && word)
+		n = MIN(registry_find(&one, word, tenant, err), n);
 	if (n < 0)
 		return n;
+	if (word) {
+		v[0] = one;
+		n = 1;
+	}
 	arena_init(&arena, 8 * PART_MAX);
 	for (int i = 0; r == 0 && i < n; i++) {
 		auto_buf struct buf out = { 0 };
@@ -210,14 +222,16 @@ static int send_log(int client, int bundle, bool follow, struct err *err)
 	return r;
 }
 
-/* Of a sandbox that runs, by any of its names; of one that has ended by its id, and only for root: who it belonged to is
- * in its record, which is not for others to open. */
-static int find_bundle(int *ret_fd, const char *tenant, const char *word, struct err *err)
+/* Who a dead one belonged to is in its record, which is not for others to open. */
+int agent_bundle(int *ret_fd, const char *tenant, const char *word, struct err *err)
 {
 	char path[PATH_MAX], session[ULID_LEN + 1];
 	struct registry_entry e;
-	int r = registry_find(&e, word, tenant, err);
+	int r;
 
+	if (!word)
+		return err_set(err, EINVAL, "which sandbox?");
+	r = registry_find(&e, word, tenant, err);
 	if (r == -ENOENT && !tenant) {
 		*err = (struct err){ 0 };
 		return bundle_open_id(ret_fd, session, word, err);
@@ -238,14 +252,14 @@ int agent_logs(int client, const char *tenant, const struct agent_request *q, st
 	gid_t gid;
 	int r;
 
-	if (!q->sandbox)
-		return err_set(err, EINVAL, "which sandbox?");
-	r = find_bundle(&bundle, tenant, q->sandbox, err);
+	r = agent_bundle(&bundle, tenant, q->sandbox, err);
 	if (r < 0)
 		return r;
 	/* What lies in there was written by who may have been taken over: it is read by nobody else. */
 	engine_ids(&uid, &gid);
 	r = privdrop(uid, gid, err);
+	if (r == 0)
+		r = agent_send(client, "{\"opened\":true}", 15, -1, 0);
 	if (r == 0)
 		r = send_log(client, bundle, q->follow, err);
 	return r < 0 ? r : agent_send(client, "{\"exit\":0}", 10, -1, 0);

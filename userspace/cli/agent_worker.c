@@ -48,14 +48,45 @@ static int answer(struct work *w, const char *key, const char *value)
 
 /* ---- run, create ---- */
 
+/* "K=V", none twice, as one object. */
+static int make_metadata(char ret[REGISTRY_META], const struct agent_request *q, struct err *err)
+{
+	auto_buf struct buf out = { 0 };
+	struct json j;
+
+	buf_init(&out, REGISTRY_META - 1);
+	json_init(&j, &out);
+	json_object_begin(&j);
+	for (size_t i = 0; i < q->metadata_n; i++) {
+		const char *kv = q->metadata[i], *eq = strchr(kv, '=');
+		size_t n = eq ? (size_t)(eq - kv) + 1 : 0;
+
+		if (n < 2)
+			return err_set(err, EINVAL, "metadata: '%.80s' is not NAME=VALUE", kv);
+		for (size_t k = 0; k < i; k++)
+			if (!strncmp(q->metadata[k], kv, n))
+				return err_set(err, EINVAL, "metadata: '%.*s' is given twice",
+					       (int)MIN(n - 1, (size_t)80), kv);
+		json_key_str(&j, (struct str){ kv, n - 1 });
+		json_strz(&j, eq + 1);
+	}
+	json_object_end(&j);
+	if (out.failed)
+		return err_set(err, E2BIG, "metadata: more than %d bytes as JSON",
+			       REGISTRY_META - 1);
+	memcpy(ret, out.p, out.n);
+	ret[out.n] = 0;
+	return 0;
+}
+
 static int start(struct work *w, struct err *err)
 {
 	const struct agent_restrict limits = { &w->config.policies, w->peer.tenant };
-	bool create = w->q.op == AGENT_CREATE;
+	bool create = w->q.op == AGENT_CREATE, stays = create && !w->q.hold;
 	const char **argv = arena_zalloc(&w->arena, (w->q.argc + 5) * sizeof(*argv)), **own = argv;
 	auto_close int lock = -1, hub = -1;
 	struct run_request run;
-	struct keep_options k = { .let_go = create, .rows = w->q.rows, .cols = w->q.cols };
+	struct keep_options k = { .let_go = stays, .rows = w->q.rows, .cols = w->q.cols };
 	int r;
 
 	if (!argv)
@@ -76,7 +107,9 @@ static int start(struct work *w, struct err *err)
 	ulid_make(run.entry.session, clock_real_ns());
 	run.entry.created_ns = clock_real_ns();
 	run.entry.uid = w->peer.uid;
-	r = agent_admit(&lock, &hub, &run.entry, &w->config, w->client, err);
+	r = make_metadata(run.entry.metadata, &w->q, err);
+	if (r == 0)
+		r = agent_admit(&lock, &hub, &run.entry, &w->config, w->client, err);
 	if (r < 0)
 		return r;
 	k.session = run.entry.session;
@@ -130,8 +163,11 @@ static int order(struct work *w, const char *word, struct err *err)
 	char text[256];
 	int r = find(w, &e, err);
 
-	if (r == 0)
-		r = order_give(word, e.session, w->peer.who, text, err);
+	if (r < 0)
+		return r;
+	r = order_give(word, e.session, w->peer.who, text, err);
+	if (r == -ENOENT) /* it is there; it is not frozen */
+		r = -EALREADY;
 	return r < 0 ? r : answer(w, "line", text);
 }
 
@@ -207,15 +243,17 @@ static int carry_out(struct work *w, struct err *err)
 	case AGENT_RM:
 		return remove_one(w, err);
 	case AGENT_PS:
-		return agent_show(w->client, tenant, err);
+		return agent_show(w->client, tenant, w->q.sandbox, err);
 	case AGENT_LOGS:
 		return agent_logs(w->client, tenant, &w->q, err);
+	case AGENT_EVENTS:
+		return agent_events(w->client, tenant, &w->q, err);
 	default:
 		return err_set(err, EOPNOTSUPP, "not for the agent");
 	}
 }
 
-int agent_work(int client)
+int agent_work(int client, int peer)
 {
 	struct work w = { .client = client };
 	struct err err = { 0 };
@@ -224,13 +262,13 @@ int agent_work(int client)
 	arena_init(&w.arena, 4 * AGENT_FRAME_MAX + 4 * AGENT_WORDS_MAX * sizeof(char *));
 	r = agent_config_load(&w.config, &err);
 	if (r == 0)
-		r = agent_peer_of(&w.peer, client, &w.config, &err);
+		r = agent_peer_of(&w.peer, peer, &w.config, &err);
 	if (r == 0)
 		r = take_request(&w, &err);
 	if (r == 0)
 		r = carry_out(&w, &err);
 	if (r < 0)
-		agent_send_error(client, EXIT_WARDER, err_text(&err));
+		agent_send_errno(client, EXIT_WARDER, r, err_text(&err));
 	arena_done(&w.arena);
 	return r < 0 ? EXIT_WARDER : 0;
 }

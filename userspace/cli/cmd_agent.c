@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "runtime/sandbox.h"
+#include "userspace/api/upstream.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/cli/agent.h"
+#include "userspace/cli/agent_door.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
@@ -28,14 +30,17 @@
 #define WORKERS_MAX 256
 #define BACKLOG	    64
 #define SWEEP_MS    10000
+#define DOOR_MS	    200 /* until a new front may be started */
 
 struct agent_args {
-	bool check, help;
+	bool check, no_api, help;
 };
 
 static const struct option_def OPTIONS[] = {
 	{ "check", 0, OPT_FLAG, offsetof(struct agent_args, check), NULL,
 	  "only look whether agent.yaml is good" },
+	{ "no-api", 0, OPT_FLAG, offsetof(struct agent_args, no_api), NULL,
+	  "do not serve the HTTP API at <run>/api.sock" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct agent_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -51,6 +56,8 @@ static const char PURPOSE[] =
 	"  quota: { sandboxes: 64 }      of a tenant that is not listed; 0 = no limit\n"
 	"  tenants:\n"
 	"    ci: { groups: [ci], sandboxes: 8, memory: 4G, cpu: 4, disk: 8G }\n\n"
+	"HTTP and JSON for the same people: <run>/api.sock, by an unprivileged process; what there\n"
+	"is to ask: curl --unix-socket /run/warder/api.sock http://warder/openapi.json\n\n"
 	"Each sandbox has a process of its own. It lives when the agent ends, is killed or is\n"
 	"started anew, which finds all of them again; sandboxes of processes that died are swept.\n"
 	"Stop it with SIGTERM: what runs goes on.";
@@ -60,6 +67,7 @@ struct agent {
 	int workers;
 	pid_t worker[WORKERS_MAX];
 	pid_t sweeper;
+	struct agent_door door;
 	bool again; /* sweep once more */
 	bool stop;
 };
@@ -107,7 +115,7 @@ static int listen_at(struct agent *a, struct err *err)
 
 /* ---- processes ---- */
 
-static void in_child(const struct agent *a)
+static void in_child(struct agent *a)
 {
 	sigset_t none;
 
@@ -115,6 +123,7 @@ static void in_child(const struct agent *a)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	close(a->listen);
 	close(a->signals);
+	door_close(&a->door);
 	close(a->lock); /* a copy would keep the lock beyond the agent's end */
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
@@ -140,13 +149,11 @@ static void sweep(struct agent *a)
 	_exit(0);
 }
 
-static void take_client(struct agent *a)
+/* `peer`: who asks, by the kernel; it may be the client itself. */
+static void take_client(struct agent *a, int fd, int peer)
 {
-	auto_close int fd = accept4(a->listen, NULL, NULL, SOCK_CLOEXEC);
 	pid_t pid;
 
-	if (fd < 0)
-		return;
 	if (a->workers == WORKERS_MAX) {
 		agent_send_error(fd, EXIT_WARDER, "the agent is busy: too many requests at once");
 		return;
@@ -154,12 +161,36 @@ static void take_client(struct agent *a)
 	pid = fork();
 	if (pid == 0) {
 		in_child(a);
-		_exit(agent_work(fd));
+		_exit(agent_work(fd, peer));
 	}
 	if (pid > 0)
 		a->worker[a->workers++] = pid;
 	else
 		agent_send_error(fd, EXIT_WARDER, "the agent cannot fork");
+}
+
+static void take_from_socket(struct agent *a)
+{
+	auto_close int fd = accept4(a->listen, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd >= 0)
+		take_client(a, fd, fd);
+}
+
+static void take_from_front(struct agent *a)
+{
+	for (int i = 0; i < BACKLOG; i++) {
+		auto_close int fd = -1, peer = -1;
+
+		if (upstream_take(a->door.channel, &fd, &peer) <= 0)
+			return; /* when it has gone, its end is heard of as a child's */
+		take_client(a, fd, peer);
+	}
+}
+
+static void child_of_door(void *arg)
+{
+	in_child(arg);
 }
 
 static bool forget_worker(struct agent *a, pid_t pid)
@@ -181,7 +212,7 @@ static void reap(struct agent *a)
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
 		if (pid == a->sweeper)
 			a->sweeper = 0;
-		else if (!forget_worker(a, pid))
+		else if (!door_forget(&a->door, pid) && !forget_worker(a, pid))
 			keeper = true;
 	}
 	if (keeper || (a->again && !a->sweeper))
@@ -222,20 +253,28 @@ static void serve(struct agent *a)
 
 	while (!a->stop) {
 		struct pollfd fds[] = { { .fd = a->listen, .events = POLLIN },
-					{ .fd = a->signals, .events = POLLIN } };
+					{ .fd = a->signals, .events = POLLIN },
+					{ .fd = a->door.channel, .events = POLLIN } };
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		int wait;
 
 		if (now >= next) {
 			sweep(a);
 			next = now + SWEEP_MS * NSEC_PER_MSEC;
 		}
-		if (poll(fds, ARRAY_SIZE(fds), (int)((next - now) / NSEC_PER_MSEC) + 1) < 0 &&
-		    errno != EINTR)
+		door_start(&a->door, child_of_door, a);
+		fds[2].fd = a->door.pid ? a->door.channel : -1;
+		wait = a->door.listen < 0 || a->door.pid ? (int)((next - now) / NSEC_PER_MSEC) + 1
+							 : DOOR_MS;
+		if (poll(fds, ARRAY_SIZE(fds), wait) < 0 && errno != EINTR)
 			break;
+		/* Its questions first: who has just gone may have left one. */
+		if (fds[2].revents)
+			take_from_front(a);
 		if (fds[1].revents)
 			hear_signals(a);
 		if (fds[0].revents)
-			take_client(a);
+			take_from_socket(a);
 	}
 }
 
@@ -246,13 +285,17 @@ static int found(void)
 	return v ? registry_list(v, REGISTRY_MAX, NULL) : 0;
 }
 
-static int run_agent(struct err *err)
+static int run_agent(bool api, struct err *err)
 {
-	struct agent a = { .listen = -1, .signals = -1, .lock = -1 };
+	struct agent a = {
+		.listen = -1, .signals = -1, .lock = -1, .door = { .listen = -1, .channel = -1 }
+	};
 	int r = listen_at(&a, err), n;
 
 	if (r == 0)
 		r = catch_signals(&a, err);
+	if (r == 0 && api)
+		r = door_listen(&a.door, err);
 	if (r == 0) {
 		n = found();
 		if (n > 0)
@@ -260,6 +303,7 @@ static int run_agent(struct err *err)
 		log_info("agent is ready at %s/control.sock", run_dir());
 		serve(&a);
 	}
+	door_close(&a.door);
 	if (a.listen >= 0)
 		close(a.listen);
 	if (a.signals >= 0)
@@ -296,5 +340,5 @@ int cmd_agent(int argc, char **argv)
 		err_set(&err, EPERM, "the agent needs root (try sudo)");
 		return cli_fail(&err);
 	}
-	return run_agent(&err) < 0 ? cli_fail(&err) : 0;
+	return run_agent(!args.no_api, &err) < 0 ? cli_fail(&err) : 0;
 }

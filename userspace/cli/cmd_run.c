@@ -952,6 +952,7 @@ int run_inspect(struct run_request *ret, int argc, char **argv,
 	e->pids = a.pids;
 	e->cpu_milli = a.cpus;
 	e->disk = a.disk;
+	e->ttl_ns = a.ttl;
 	e->tty = a.tty;
 	e->has_command = ret->has_command;
 	r = copy_name(e->name, "name", a.name ? a.name : "", err);

@@ -21,6 +21,7 @@ const char *const agent_op_names[AGENT_OPS] = {
 	[AGENT_ATTACH] = "attach",
 	[AGENT_PS] = "ps",
 	[AGENT_LOGS] = "logs",
+	[AGENT_EVENTS] = "events",
 	[AGENT_KILL] = "kill",
 	[AGENT_PAUSE] = "pause",
 	[AGENT_RESUME] = "resume",
@@ -94,11 +95,8 @@ static bool read_member(struct json_reader *r, struct str key, struct agent_requ
 	const struct {
 		const char *key;
 		const char **at;
-	} texts[] = { { "sandbox", &q->sandbox },
-		      { "who", &q->who },
-		      { "cwd", &q->cwd },
-		      { "dir", &q->dir },
-		      { "term", &q->term } };
+	} texts[] = { { "sandbox", &q->sandbox }, { "who", &q->who },	    { "cwd", &q->cwd },
+		      { "dir", &q->dir },	  { "filter", &q->filter }, { "term", &q->term } };
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -110,6 +108,10 @@ static bool read_member(struct json_reader *r, struct str key, struct agent_requ
 		return read_list(r, &q->argv, &q->argc);
 	if (str_eqz(key, "env"))
 		return read_list(r, &q->env, &q->env_n);
+	if (str_eqz(key, "metadata"))
+		return read_list(r, &q->metadata, &q->metadata_n);
+	if (str_eqz(key, "hold"))
+		return json_read_bool(r, &q->hold);
 	if (str_eqz(key, "tty"))
 		return json_read_bool(r, &q->tty);
 	if (str_eqz(key, "follow"))
@@ -200,10 +202,13 @@ int agent_request_print(struct buf *out, const struct agent_request *q)
 	add_list(&j, "argv", q->argv, q->argc);
 	add_list(&j, "env", q->env, q->env_n);
 	add_text(&j, "cwd", q->cwd);
+	add_list(&j, "metadata", q->metadata, q->metadata_n);
 	add_text(&j, "dir", q->dir);
+	add_text(&j, "filter", q->filter);
 	add_text(&j, "term", q->term);
 	add_flag(&j, "tty", q->tty);
 	add_flag(&j, "follow", q->follow);
+	add_flag(&j, "hold", q->hold);
 	add_number(&j, "rows", q->rows);
 	add_number(&j, "cols", q->cols);
 	add_number(&j, "signal", (uint64_t)q->signal);
@@ -276,6 +281,11 @@ ssize_t agent_recv(int sock, void *p, int *ret_fd, int flags)
 
 int agent_send_error(int sock, int code, const char *text)
 {
+	return agent_send_errno(sock, code, 0, text);
+}
+
+int agent_send_errno(int sock, int code, int error, const char *text)
+{
 	auto_buf struct buf out = { 0 };
 	struct json j;
 
@@ -284,6 +294,7 @@ int agent_send_error(int sock, int code, const char *text)
 	add_text(&j, "error", text);
 	json_key(&j, "code");
 	json_i64(&j, code);
+	add_text(&j, "errno", error ? strerrorname_np(error < 0 ? -error : error) : NULL);
 	json_object_end(&j);
 	return out.failed ? -ENOMEM : agent_send(sock, out.p, out.n, -1, MSG_DONTWAIT);
 }

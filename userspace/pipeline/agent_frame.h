@@ -26,6 +26,7 @@ enum agent_op {
 	AGENT_ATTACH,
 	AGENT_PS,
 	AGENT_LOGS,
+	AGENT_EVENTS, /* its record, as lines of JSON */
 	AGENT_KILL,
 	AGENT_PAUSE,
 	AGENT_RESUME,
@@ -54,6 +55,10 @@ struct agent_request {
 	const char *dir;  /* run: where the client is */
 	const char *term; /* its terminal's type */
 	bool tty, follow;
+	bool hold;	       /* create: end it when the client has gone */
+	const char *filter;    /* events: a rule condition */
+	const char **metadata; /* create: "K=V", kept for who lists */
+	size_t metadata_n;
 	uint16_t rows, cols;
 	int signal;
 };
@@ -71,8 +76,9 @@ int agent_send(int sock, const void *p, size_t n, int fd, int flags);
  * it was longer. */
 ssize_t agent_recv(int sock, void *p, int *ret_fd, int flags);
 
-/* {"error":...,"code":...} */
+/* {"error":...,"code":...}; `error`, unless 0: an errno, its name is "errno". */
 int agent_send_error(int sock, int code, const char *text);
+int agent_send_errno(int sock, int code, int error, const char *text);
 
 /* <run>/control.sock */
 int agent_connect(int *ret_fd);

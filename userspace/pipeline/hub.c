@@ -89,7 +89,8 @@ static void say_exit(struct hub *h, struct hub_client *c, int code, int sig, con
 	hub_client_queue(c, h->text.p, h->text.n);
 }
 
-static void say_error(struct hub *h, struct hub_client *c, int code, const char *text)
+/* `error`: an errno that says which kind it is; 0. */
+static void say_error(struct hub *h, struct hub_client *c, int code, int error, const char *text)
 {
 	struct json j;
 
@@ -100,6 +101,10 @@ static void say_error(struct hub *h, struct hub_client *c, int code, const char 
 	json_strz(&j, text);
 	json_key(&j, "code");
 	json_i64(&j, code);
+	if (error) {
+		json_key(&j, "errno");
+		json_strz(&j, strerrorname_np(error));
+	}
 	json_object_end(&j);
 	hub_client_queue(c, h->text.p, h->text.n);
 }
@@ -128,7 +133,7 @@ static struct hub_client *add_client(struct hub *h, int fd)
 			buf_init(&h->client[i].queue, HUB_QUEUE_MAX);
 			return &h->client[i];
 		}
-	agent_send_error(fd, EXIT_OURS, "too many clients of this sandbox");
+	agent_send_errno(fd, EXIT_OURS, EBUSY, "too many clients of this sandbox");
 	close(fd);
 	return NULL;
 }
@@ -160,15 +165,15 @@ static void begin_exec(struct hub *h, struct hub_client *c, const struct agent_r
 	m->argc = (uint32_t)q->argc;
 	m->envc = (uint32_t)q->env_n;
 	if (!s)
-		return say_error(h, c, EXIT_OURS, "too many commands run in this sandbox");
+		return say_error(h, c, EXIT_OURS, EBUSY, "too many commands run in this sandbox");
 	m->id = s->id;
 	if (!q->argc)
-		say_error(h, c, EXIT_OURS, "no command given");
+		say_error(h, c, EXIT_OURS, EINVAL, "no command given");
 	else if (!add_words(m, q->argv, q->argc) || !add_words(m, q->env, q->env_n) ||
 		 !add_words(m, &cwd, 1))
-		say_error(h, c, EXIT_OURS, "command and environment are too long");
+		say_error(h, c, EXIT_OURS, E2BIG, "command and environment are too long");
 	else if (hub_send(h->keeper, m, -1) < 0)
-		say_error(h, c, EXIT_OURS, "the sandbox is busy, or has ended");
+		say_error(h, c, EXIT_OURS, ESRCH, "the sandbox is busy, or has ended");
 	else {
 		s->tty = q->tty;
 		s->owner = c;
@@ -188,13 +193,13 @@ static void begin_snapshot(struct hub *h, struct hub_client *c, const struct age
 	memset(m, 0, HUB_MSG_HEAD);
 	m->type = HUB_SNAPSHOT;
 	if (!s)
-		return say_error(h, c, EXIT_OURS, "too many commands run in this sandbox");
+		return say_error(h, c, EXIT_OURS, EBUSY, "too many commands run in this sandbox");
 	m->id = s->id;
 	if (q->argc != 1)
-		say_error(h, c, EXIT_OURS, "one name of a snapshot");
+		say_error(h, c, EXIT_OURS, EINVAL, "one name of a snapshot");
 	else if (!add_words(m, q->argv, 1) || !add_words(m, &who, 1) ||
 		 hub_send(h->keeper, m, -1) < 0)
-		say_error(h, c, EXIT_OURS, "the sandbox is busy, or has ended");
+		say_error(h, c, EXIT_OURS, ESRCH, "the sandbox is busy, or has ended");
 	else {
 		s->owner = c;
 		c->stream = s;
@@ -216,7 +221,7 @@ static void begin_attach(struct hub *h, struct hub_client *c)
 
 	if (!h->attachable)
 		return say_error(
-			h, c, EXIT_OURS,
+			h, c, EXIT_OURS, EINVAL,
 			"this sandbox began without a command: there is nothing to attach to "
 			"(warder exec)");
 	c->stream = s;
@@ -246,7 +251,7 @@ static void take_visitor(struct hub *h)
 	arena_reset(&h->arena);
 	r = agent_request_parse(&q, &h->arena, (struct str){ h->packet, (size_t)n }, &err);
 	if (r < 0)
-		say_error(h, c, EXIT_OURS, err_text(&err));
+		say_error(h, c, EXIT_OURS, EBADMSG, err_text(&err));
 	else if (q.op == AGENT_EXEC)
 		begin_exec(h, c, &q);
 	else if (q.op == AGENT_SNAPSHOT)
@@ -254,7 +259,7 @@ static void take_visitor(struct hub *h)
 	else if (q.op == AGENT_ATTACH)
 		begin_attach(h, c);
 	else
-		say_error(h, c, EXIT_OURS, "not for this sandbox");
+		say_error(h, c, EXIT_OURS, EOPNOTSUPP, "not for this sandbox");
 }
 
 static void resize(struct hub_stream *s, const struct agent_request *q)
@@ -272,6 +277,8 @@ static void take_order(struct hub *h, struct hub_client *c, struct str text)
 	arena_reset(&h->arena);
 	if (agent_request_parse(&q, &h->arena, text, NULL) < 0)
 		return;
+	if (q.op == AGENT_SIGNAL && q.signal)
+		c->stream->asked = true;
 	if (q.op == AGENT_SIGNAL && q.signal)
 		tell_keeper(h, HUB_SIGNAL, c->stream->id, 0, q.signal);
 	else if (q.op == AGENT_RESIZE)
@@ -315,7 +322,7 @@ static void end_stream(struct hub *h, struct hub_stream *s)
 
 		if (c->fd < 0 || c->stream != s)
 			continue;
-		say_exit(h, c, s->code, s->signal, s->id ? NULL : h->result);
+		say_exit(h, c, s->code, s->signal, h->finished ? h->result : NULL);
 		c->stream = NULL;
 		c->leaving = true;
 	}
@@ -327,7 +334,7 @@ static void end_stream(struct hub *h, struct hub_stream *s)
 static void refuse_stream(struct hub *h, struct hub_stream *s, const struct hub_msg *m)
 {
 	if (s->owner) {
-		say_error(h, s->owner, m->code, m->words);
+		say_error(h, s->owner, m->code, 0, m->words);
 		s->owner->leaving = true;
 		s->owner->stream = NULL;
 	}
@@ -379,6 +386,13 @@ static bool hear_keeper(struct hub *h)
 	return false;
 }
 
+/* Who breaks a rule is killed by the kernel at once, and its sandbox some milliseconds later: then that is why. */
+static bool may_be_a_rule(const struct hub *h, const struct hub_stream *s, uint64_t now)
+{
+	return s->id && s->signal == SIGKILL && !s->asked && !h->finished &&
+	       now - s->done < HUB_RULE_NS;
+}
+
 static void look_at_ends(struct hub *h)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -386,7 +400,7 @@ static void look_at_ends(struct hub *h)
 	for (int i = 0; i < HUB_STREAMS_MAX; i++) {
 		struct hub_stream *s = &h->stream[i];
 
-		if (s->used && s->done && hub_stream_is_dry(s, now))
+		if (s->used && s->done && hub_stream_is_dry(s, now) && !may_be_a_rule(h, s, now))
 			end_stream(h, s);
 	}
 	if (!h->finished)
@@ -415,13 +429,22 @@ static bool is_over(const struct hub *h)
 	return true;
 }
 
+static bool is_undecided(const struct hub *h)
+{
+	for (int i = 1; i < HUB_STREAMS_MAX; i++)
+		if (h->stream[i].used && h->stream[i].done)
+			return true;
+	return false;
+}
+
 static void serve(struct hub *h)
 {
 	struct hub_poll p;
 
 	while (!is_over(h)) {
 		hub_poll_set(h, &p);
-		if (poll(p.fds, p.n, h->finished ? HUB_TICK_MS : -1) < 0 && errno != EINTR)
+		if (poll(p.fds, p.n, h->finished || is_undecided(h) ? HUB_TICK_MS : -1) < 0 &&
+		    errno != EINTR)
 			return;
 		if (p.fds[0].revents && hear_keeper(h))
 			return;

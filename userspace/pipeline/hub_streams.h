@@ -19,7 +19,9 @@
 #define HUB_TICK_MS	50
 #define HUB_STUCK_NS	(5 * NSEC_PER_SEC)
 #define HUB_LAST_NS	(10 * NSEC_PER_SEC) /* after the sandbox's end */
-#define EXIT_OURS	125
+#define HUB_RULE_NS \
+	(3 * NSEC_PER_SEC) /* from a process that a rule killed to the end of its sandbox */
+#define EXIT_OURS 125
 
 struct hub_client;
 
@@ -30,6 +32,7 @@ struct hub_stream {
 	struct hub_client *owner; /* reads at its own pace; NULL: nobody has to */
 	uint64_t done, heard;	  /* CLOCK_MONOTONIC: it ended, its last output; 0 = it runs */
 	int code, signal;
+	bool asked; /* a client sent it a signal */
 	struct buf input;
 };
 

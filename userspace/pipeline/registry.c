@@ -23,7 +23,7 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 #define ENTRY	  "entry"
-#define VERSION	  1 /* of the struct as it lies in the file */
+#define VERSION	  2 /* of the struct as it lies in the file */
 
 struct stored {
 	uint32_t version, size;

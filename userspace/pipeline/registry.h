@@ -13,6 +13,7 @@
 
 #define REGISTRY_MAX  4096 /* sandboxes of one host */
 #define REGISTRY_NAME 64
+#define REGISTRY_META 2048
 #define REGISTRY_HUB  "hub"
 
 /* What quotas and lookups need. */
@@ -21,8 +22,10 @@ struct registry_entry {
 	char name[REGISTRY_NAME], tenant[REGISTRY_NAME], workspace[REGISTRY_NAME];
 	uint64_t memory, pids, cpu_milli, disk;
 	uint64_t created_ns; /* CLOCK_REALTIME */
+	uint64_t ttl_ns;     /* 0 = none */
 	uint32_t uid;	     /* who asked for it */
 	bool tty, has_command;
+	char metadata[REGISTRY_META]; /* what who made it says of it: a JSON object of texts; "" */
 };
 
 /* Make the entry's directory, and in it the hub's socket. Locked as long as *ret_lock or a copy is open. */
