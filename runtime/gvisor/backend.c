@@ -95,8 +95,8 @@ static int show_gate(struct sandbox *s, int fd, struct err *err)
 	r = fd_read_text(fd, SESSIONS_MAX, &text, NULL);
 	if (r < 0)
 		return err_set(err, -r, "guest's events: %m");
-	name = behind(text, "\"Name\":\"");
-	sink = behind(name, "\"Name\":\"");
+	name = behind(text, "\"name\":\"");
+	sink = behind(name, "\"name\":\"");
 	dropped = behind(sink, "\"DroppedCount\":");
 	if (name && sink)
 		n = snprintf(list, sizeof(list),
