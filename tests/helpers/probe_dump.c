@@ -11,7 +11,8 @@
  *     --slow MS      do not drain before the command has ended for that long (to overflow a ring)
  *     --watch        register as an existing cgroup; the command is moved in, no init
  *     --unprivileged drain from a forked child without any privilege
- *     --init-acts    the init calls unshare(CLONE_NEWUTS) itself, before and after the payload starts
+ *     --init-acts    the init calls unshare(CLONE_NEWUTS) itself, before the payload starts and once that has closed
+ *                    its descriptor 8
  *     --forge-cred   when the command stops itself (SIGSTOP), make the kernel side believe that it had no
  *                    privilege before, and let it go on (--watch)
  *     --forge-uid    the same of its user id only
@@ -464,10 +465,13 @@ static pid_t clone_into(int cgroup_fd)
 static void init_main(char **argv)
 {
 	int status;
+	int started[2];
 	pid_t pid;
+	char c;
 
-	if (opt.init_acts)
-		(void)!unshare(CLONE_NEWUTS);
+	if (opt.init_acts && (pipe(started) < 0 || dup2(started[1], 8) < 0 ||
+			      close(started[1]) < 0 || unshare(CLONE_NEWUTS) < 0))
+		die("init");
 	pid = fork();
 	if (pid == 0) {
 		if (opt.init_acts)
@@ -476,7 +480,8 @@ static void init_main(char **argv)
 		_exit(127);
 	}
 	if (opt.init_acts) {
-		usleep(200000);
+		close(8);
+		(void)!read(started[0], &c, 1); /* nothing, as soon as nobody has the other end */
 		(void)!unshare(CLONE_NEWUTS);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

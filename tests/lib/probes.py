@@ -3,6 +3,7 @@
 record with what was really done."""
 
 import base64
+import functools
 import json
 import os
 import unittest
@@ -83,6 +84,7 @@ class Dump:
         return bytes(area)
 
 
+@functools.lru_cache(None)  # they are of this kernel; asking takes seconds under emulation
 def families():
     """{name: row} of the probe families here."""
     rows = [json.loads(line) for line in cmd(helper("probe_dump"), "--families").out.splitlines()]

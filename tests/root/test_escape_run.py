@@ -167,7 +167,7 @@ class Refused(RunCase):
         self.assertTrue(s.kinds("exit", exit__signal="SIGXFSZ"))
 
     def test_tasks_by_who_was_refused(self):
-        s = self.session("sh", "-c", "for i in 1 2 3 4 5 6; do sleep 0.3 & done; wait", options=["--pids", "4"])
+        s = self.session("sh", "-c", "for i in 1 2 3 4 5 6; do sleep 30 & done; wait", options=["--pids", "4"])
         e = s.kinds("limit", limit__type="pids", vantage="kernel")
         self.assertTrue(e, s.events)
         self.assertEqual((e[0]["limit"]["value"], e[0]["errno"], e[0]["proc"]["comm"]), (4, "EAGAIN", "sh"))

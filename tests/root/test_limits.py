@@ -21,7 +21,7 @@ class Counted(Limits):
     """By the counters of the sandbox's cgroups: v1 and v2 alike."""
 
     def test_pids(self):
-        s = self.session("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done; wait; exit 0",
+        s = self.session("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 30 & done; wait; exit 0",
                          options=["--pids", "4"])
         e = self.limits(s, "pids", vantage="runtime")
         self.assertTrue(e, s.events)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full tier: what the enforcement maps deny does not happen, and the record says who refused it."""
 
+import functools
 import json
 import os
 import socket
@@ -10,12 +11,17 @@ from probes import *
 from test_enforce import DENIED, EPERM, KILLED_BY_9, TRIES, Enforce, exe_key
 
 
+@functools.lru_cache(None)
+def prevention():
+    done = cmd(helper("probe_dump"), "--families", "--enforce", "deny:kind:file.open")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    return next(r for r in rows if r.get("family") == "prevent")
+
+
 class Prevent(Enforce):
     def setUp(self):
         super().setUp()
-        done = cmd(helper("probe_dump"), "--families", "--enforce", "deny:kind:file.open")
-        rows = [json.loads(line) for line in done.out.splitlines()]
-        self.family = next(r for r in rows if r.get("family") == "prevent")
+        self.family = prevention()
         if self.family["tier"] != "full":
             raise unittest.SkipTest("this kernel cannot prevent: " + self.family["detail"])
 

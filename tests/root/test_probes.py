@@ -230,11 +230,11 @@ if os.fork():
     os._exit(0)
 time.sleep(0.3)
 open("daemon", "w").close()
-""", via=["/bin/sh", "-c", '"$@"; sleep 1', "sh"])
+""", via=["/bin/sh", "-c", '"$@"; until [ -e "$0/daemon" ]; do sleep 0.1; done', self.tmp])
         self.assertEqual(len(d.kinds("file.open", path=self.path("daemon"))), 1)
 
     def test_setup_is_quiet_then_init_is_watched(self):
-        d = self.dump("/bin/sh", "-c", "sleep 0.5", options=["--init-acts"])
+        d = self.dump("/bin/sh", "-c", "exec 8>&-; sleep 0.5", options=["--init-acts"])
         self.assertEqual(d.records[0]["kind"], "exec", "first record is the payload's exec")
         unshare = d.escapes("unshare")
         self.assertEqual(len(unshare), 1, "before the payload runs: no record; after: one")
