@@ -12,7 +12,8 @@ struct birth {
 	const char *program, *program_end;
 	int memfd; /* of it; 0 = not made yet */
 	const struct setup_step *steps;
-	bool has_template; /* the shared part of its root may come from one */
+	const char *workspace; /* the sandbox's own, below the root of its program */
+	bool has_template;     /* the shared part of its root may come from one */
 	/* What the program is told, into t->config. */
 	int (*config)(struct sandbox *s, struct setup *t, struct err *err);
 	/* Writes the maps of its user namespace. -errno. */

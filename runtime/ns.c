@@ -15,6 +15,7 @@
 #include "runtime/backend.h"
 #include "runtime/birth.h"
 #include "runtime/egress/egress.h"
+#include "runtime/gvisor/gvisor.h"
 #include "runtime/init/frame.h"
 #include "runtime/init_config.h"
 #include "runtime/netns.h"
@@ -88,6 +89,7 @@ static struct birth birth = {
 	.program = init_blob,
 	.program_end = init_blob_end,
 	.steps = setup_steps_ns,
+	.workspace = "workspace",
 	.has_template = true,
 	.config = ns_config,
 	.map = ns_map,
@@ -133,7 +135,8 @@ static int mount_ids(struct sandbox *s, struct setup *t, struct err *err)
 
 		if (!op->ids)
 			continue;
-		r = userns_for_mount(op->owner, op->group, s->host_id, &t->ids[i]);
+		r = userns_for_mount(op->owner, op->group, s->host_id,
+				     t->gvisor ? t->gvisor->root_id : 0, &t->ids[i]);
 		if (r < 0)
 			return err_set(err, -r, "bind '%s': id map: %m", op->source);
 	}
@@ -252,7 +255,7 @@ static int exec_error(const struct sandbox_plan *p, int code, struct err *err)
 
 /* Its own /workspace, to be looked at when it is dead: a file system without a mount lives as long as somebody has
  * it open. */
-static void hold_workspace(struct sandbox *s)
+static void hold_workspace(struct sandbox *s, const struct birth *b)
 {
 	auto_close int root = -1;
 	char path[64];
@@ -266,7 +269,7 @@ static void hold_workspace(struct sandbox *s)
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)s->pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root >= 0)
-		s->workspace = sys_openat2(root, "workspace", O_PATH | O_DIRECTORY,
+		s->workspace = sys_openat2(root, b->workspace, O_PATH | O_DIRECTORY,
 					   RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
 }
 
@@ -280,7 +283,7 @@ static int follow_frame(struct sandbox *s, const struct birth *b, struct init_fr
 	case FRAME_USERNS:
 		r = s->mapped ? -EPROTO : b->map(s);
 		s->mapped = true;
-		hold_workspace(s); /* it has its root, and waits for us */
+		hold_workspace(s, b); /* it has its root, and waits for us */
 		dirs_hold(s);
 		if (r == 0)
 			r = birth_send(s, FRAME_MAPPED, 0, 0);
@@ -294,7 +297,7 @@ static int follow_frame(struct sandbox *s, const struct birth *b, struct init_fr
 		s->tty = take_fd(*fd);
 		return SANDBOX_STARTING;
 	case FRAME_STARTED:
-		hold_workspace(s); /* where there is no user namespace */
+		hold_workspace(s, b); /* where there is no user namespace */
 		dirs_hold(s);
 		if (s->plan->tty && s->tty < 0)
 			return err_set(err, EPROTO, "sandbox set-up: its terminal did not come");

@@ -218,6 +218,9 @@ void sandbox_result(struct sandbox *s, struct sandbox_result *ret)
 	*ret = (struct sandbox_result){
 		.exit_code = s->ended ? s->exit_code : 128 + SIGKILL,
 		.signal = s->ended ? s->exit_signal : SIGKILL,
+		.died = s->died,
+		.death_code = s->death_code,
+		.death_signal = s->death_signal,
 		.cpu_usec = u.cpu_usec,
 		.mem_peak = u.mem_peak,
 		.mem_now = u.mem_now,

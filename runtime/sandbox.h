@@ -221,6 +221,10 @@ size_t sandbox_plan_env(const struct sandbox_plan *p, char *const **ret);
 struct sandbox_result {
 	int exit_code; /* payload's code, or 128 + signal */
 	int signal;    /* that ended the payload; 0 = none */
+	/* What ran the payload (gVisor's sentry) ended before it could say how the payload did, by itself or by somebody
+	 * else: the two above are SIGKILL's then, and these are its own. */
+	bool died;
+	int death_code, death_signal;
 	bool timed_out;
 	uint64_t cpu_usec, mem_peak, pids_peak;
 	uint64_t mem_now, pids_now;

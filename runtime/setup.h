@@ -79,7 +79,8 @@ struct userns_id {
 };
 /* The same for users and groups; at most 8. */
 int userns_map_ids(pid_t pid, const struct userns_id *ids, size_t n);
-/* Maps on-disk owner:group to host_id, for mount_setattr. */
-int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, int *ret_fd);
+/* Maps on-disk owner:group to host_id, for mount_setattr; and `self`, unless 0, to itself: who makes a file under that
+ * id before it gives it away. */
+int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, uint32_t self, int *ret_fd);
 
 #endif

@@ -115,7 +115,17 @@ int setup_ids(struct setup *s)
 	return sys_setresuid(id) < 0 ? -errno : 0;
 }
 
-int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, int *ret_fd)
+static int map_mount(int dir, const char *file, uint32_t inner, uint32_t outer, uint32_t self)
+{
+	char text[96];
+
+	if (!self)
+		return map_write(dir, file, inner, outer);
+	snprintf(text, sizeof(text), "%u %u 1\n%u %u 1\n", inner, outer, self, self);
+	return file_write_at(dir, file, text);
+}
+
+int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, uint32_t self, int *ret_fd)
 {
 	int pidfd = -1, pair[2], fd = -1, r = 0;
 	struct clone_args args = {
@@ -151,9 +161,9 @@ int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, int *ret_
 		if (dir < 0)
 			r = -errno;
 		if (r == 0)
-			r = map_write(dir, "gid_map", group, host_id);
+			r = map_mount(dir, "gid_map", group, host_id, self);
 		if (r == 0)
-			r = map_write(dir, "uid_map", owner, host_id);
+			r = map_mount(dir, "uid_map", owner, host_id, self);
 	}
 	close(pair[0]);
 	close(pair[1]);

@@ -125,6 +125,7 @@ static struct birth birth = {
 	.program = keeper_blob,
 	.program_end = keeper_blob_end,
 	.steps = gvisor_steps,
+	.workspace = &GVISOR_TREE "/workspace"[1],
 	.config = config,
 	.map = map,
 	.frame = frame,

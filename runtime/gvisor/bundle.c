@@ -118,8 +118,7 @@ static int process_json(struct json *j, const struct sandbox_plan *p, const stru
 static bool is_mount(const struct root_op *op)
 {
 	switch (op->kind) {
-	case ROOT_SCRATCH: /* else the sentry puts a tmpfs without a limit there, or lets programs start where none may */
-		return strcmp(op->target, "/dev/shm") != 0;
+	case ROOT_SCRATCH: /* else the sentry puts its own there, without a limit, or lets programs start */
 	case ROOT_TMPFS:
 	case ROOT_SECRETS: /* their end comes from outside */
 		return true;
@@ -279,6 +278,7 @@ int gvisor_words(const struct sandbox_plan *p, const struct gvisor_runsc *r, boo
 		.tty_rows = p->tty_rows,
 		.tty_cols = p->tty_cols,
 		.gate = points,
+		.loopback = p->net == SANDBOX_NET_NONE,
 	};
 	struct lines create = { .out = out }, exec = { .out = out };
 	char fd[64];

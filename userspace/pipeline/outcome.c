@@ -11,6 +11,19 @@
 #define CODE_INTERNAL 125
 #define CODE_KILLED   137
 
+/* A Go program that panics, as the sentry does when it may not make a thread, ends with 2; runsc turns a signal into
+ * 128 and it, as a shell does. */
+static const char *death_of(const struct run_facts *facts)
+{
+	if (facts->death_signal == SIGSYS || facts->death_code == 128 + SIGSYS)
+		return "escape";
+	if (facts->pids_denied)
+		return "limit";
+	if (facts->death_signal == SIGKILL || facts->death_code == 128 + SIGKILL)
+		return "signal";
+	return "sentry";
+}
+
 struct outcome outcome_of(const struct run_facts *facts, enum session_verdict verdict)
 {
 	bool sigkilled = facts->signal == SIGKILL || facts->exit_code == 128 + SIGKILL;
@@ -39,6 +52,8 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 		return (struct outcome){ "output_limit", CODE_KILLED };
 	if (verdict == SESSION_OOM || (facts->oom_kills && sigkilled))
 		return (struct outcome){ "oom", CODE_KILLED };
+	if (facts->died)
+		return (struct outcome){ death_of(facts), CODE_KILLED };
 	if (facts->signal)
 		return (struct outcome){ "signal", 128 + facts->signal };
 	return (struct outcome){ "exit", facts->exit_code };
@@ -46,11 +61,11 @@ struct outcome outcome_of(const struct run_facts *facts, enum session_verdict ve
 
 const char *outcome_reason(const char *text)
 {
-	static const char *const reasons[] = { "rule",		 "timeout",  "oom",
-					       "signal",	 "exit",     "output_limit",
-					       "event_limit",	 "operator", "record",
-					       "freeze_timeout", "ttl",	     "idle",
-					       "hangup" };
+	static const char *const reasons[] = {
+		"rule",	       "timeout",  "oom",    "signal",	       "exit", "output_limit",
+		"event_limit", "operator", "record", "freeze_timeout", "ttl",  "idle",
+		"hangup",      "escape",   "limit",  "sentry"
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (!strcmp(text, reasons[i]))

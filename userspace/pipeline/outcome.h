@@ -14,16 +14,19 @@ struct run_facts {
 	bool timed_out;
 	bool ttl_over, idle; /* its life was over; nothing ran and nobody was there */
 	bool hung_up;	     /* whom it ran for has gone */
-	bool internal;	    /* the sandbox could not be set up, or warder failed */
-	bool output_killed; /* more output than allowed, and that was to end it */
-	bool truncated;	    /* some of the output was dropped */
+	bool internal;	     /* the sandbox could not be set up, or warder failed */
+	bool output_killed;  /* more output than allowed, and that was to end it */
+	/* What ran the payload ended first (sandbox_result.died), and how. */
+	bool died;
+	int32_t death_code, death_signal;
+	bool truncated; /* some of the output was dropped */
 	uint64_t cpu_usec, mem_peak, pids_peak, oom_kills, pids_denied;
 	uint64_t stdout_bytes,
 		stderr_bytes; /* written by the payload; WIRE_UNKNOWN = not counted */
 };
 
 struct outcome {
-	const char *reason; /* exit signal timeout oom rule output_limit internal; a literal */
+	const char *reason; /* exit signal timeout oom rule output_limit internal ...; a literal */
 	int exit_code;	    /* of `warder run` */
 };
 

@@ -125,6 +125,12 @@ void record_usage(struct wire_usage *rec, uint32_t sandbox_id)
 	rec->h.len = sizeof(*rec);
 }
 
+void record_escape(struct wire_escape *rec, uint32_t sandbox_id, enum wire_escape_type type)
+{
+	*rec = (struct wire_escape){ .h = header(sandbox_id, WIRE_ESCAPE), .type = type };
+	rec->h.len = sizeof(*rec);
+}
+
 int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit)
 {
 	struct wire_limit_hit rec = {

@@ -35,6 +35,8 @@ struct limit_hit {
 };
 /* The header of a sample, whose other members are filled. */
 void record_usage(struct wire_usage *rec, uint32_t sandbox_id);
+/* An escape signal that the launcher saw. */
+void record_escape(struct wire_escape *rec, uint32_t sandbox_id, enum wire_escape_type type);
 int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit);
 
 #endif

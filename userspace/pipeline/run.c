@@ -1402,6 +1402,15 @@ static int wait_for_end(struct run *run, struct err *err)
 	}
 }
 
+/* The sentry made a call that its own filter forbids: gVisor's code does not. */
+static void tell_forbidden(struct run *run)
+{
+	struct wire_escape rec;
+
+	record_escape(&rec, SANDBOX_ID, WIRE_ESCAPE_SECCOMP);
+	engine_send_record(run->engine_fd, &rec, sizeof(rec));
+}
+
 static int launch_and_wait(struct run *run, struct err *err)
 {
 	struct run_facts *facts = &run->result->facts;
@@ -1445,6 +1454,11 @@ static int launch_and_wait(struct run *run, struct err *err)
 		facts->exit_code = sr.exit_code;
 		facts->signal = sr.signal;
 	}
+	facts->died = sr.died;
+	facts->death_code = sr.death_code;
+	facts->death_signal = sr.death_signal;
+	if (sr.died && (sr.death_signal == SIGSYS || sr.death_code == 128 + SIGSYS))
+		tell_forbidden(run);
 	facts->cpu_usec = sr.cpu_usec;
 	facts->mem_peak = sr.mem_peak;
 	facts->pids_peak = sr.pids_peak;

@@ -34,6 +34,8 @@ struct gvisor_config {
 	uint16_t create_n, exec_n;
 	uint16_t tty, tty_rows, tty_cols;
 	uint16_t gate; /* 1: FRAME_MADE is sent, and FRAME_GO waited for */
+	uint16_t loopback; /* 1: the sentry's own network gets one */
+	uint16_t pad;
 };
 
 #endif

@@ -22,6 +22,14 @@
 #define SIGINFO_SIZE	 128
 #define ANSWER_MS	 20000 /* what the start waits for; the launcher waits no longer */
 #define SIGNAL_MS	 1000
+#define MANAGER		 "containerManager."
+
+/* What `runsc start` gives a sentry that has no network: its own loopback. */
+static const char loopback[] =
+	"{\"LoopbackLinks\":[{\"Name\":\"lo\",\"Addresses\":[{\"Address\":\"127.0.0.1\",\"PrefixLen\":8},"
+	"{\"Address\":\"::1\",\"PrefixLen\":128}],\"Routes\":[{\"Destination\":{\"IP\":\"127.0.0.0\","
+	"\"Mask\":\"/wAAAA==\"},\"Gateway\":\"\"},{\"Destination\":{\"IP\":\"::1\","
+	"\"Mask\":\"/////////////////////w==\"},\"Gateway\":\"\"}]}]}";
 
 static struct words words;
 static struct sentry sentry;
@@ -289,7 +297,7 @@ static long ask(const char *method, const char *arg, int timeout_ms)
 /* What the sentry says of its trace sessions goes to the launcher, who decides. */
 static void show_sessions(void)
 {
-	long fd, n = ask("ListTraceSessions", "null", ANSWER_MS);
+	long fd, n = ask(MANAGER "ListTraceSessions", "null", ANSWER_MS);
 
 	if (n < 0)
 		give_up(n, "gvisor", "trace sessions");
@@ -337,13 +345,24 @@ static void let_go_of_stdio(void)
 		SYS(close, null, 0, 0, 0, 0, 0);
 }
 
+static void make_loopback(void)
+{
+	size_t at;
+	long n = ask("Network.CreateLinksAndRoutes", loopback, ANSWER_MS);
+
+	if (n < 0)
+		give_up(n, "gvisor", "loopback");
+	if (sentry_result(answer, (size_t)n, &at) < 0)
+		give_up(-EIO, "gvisor loopback", answer);
+}
+
 /* Returns the connection on which the sentry will say how the payload ended. */
 static int start_payload(void)
 {
 	char id[96];
 	size_t at;
 	int fd;
-	long n = ask("StartRoot", quoted_id(id, sizeof(id)), ANSWER_MS);
+	long n = ask(MANAGER "StartRoot", quoted_id(id, sizeof(id)), ANSWER_MS);
 
 	if (n < 0)
 		give_up(n, "gvisor", "start");
@@ -359,7 +378,7 @@ static int start_payload(void)
 		exit_now(EXIT_INTERNAL);
 	}
 	fd = sentry_dial(&sentry);
-	if (fd >= 0 && sentry_ask(fd, "Wait", id) < 0) {
+	if (fd >= 0 && sentry_ask(fd, MANAGER "Wait", id) < 0) {
 		SYS(close, fd, 0, 0, 0, 0, 0);
 		fd = -1;
 	}
@@ -504,7 +523,7 @@ static void send_signal(long pid, int sig)
 		n += sizeof(digits) - d;
 	}
 	copy(arg + n, ",\"Mode\":0}", sizeof(",\"Mode\":0}"));
-	ask("Signal", arg, SIGNAL_MS);
+	ask(MANAGER "Signal", arg, SIGNAL_MS);
 }
 
 static void take_frame(void)
@@ -633,6 +652,8 @@ __attribute__((used, noreturn)) void keeper_main(void)
 		give_up(r, "gvisor", "the sentry's socket was not found");
 	if (words.head->gate)
 		show_sessions();
+	if (words.head->loopback)
+		make_loopback();
 	let_go_of_stdio();
 	serve(start_payload(), (int)sigfd);
 }

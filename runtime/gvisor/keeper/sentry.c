@@ -78,8 +78,8 @@ static size_t put(char *to, size_t at, size_t max, const char *z)
 
 int sentry_ask(int fd, const char *method, const char *arg)
 {
-	char text[512];
-	size_t n = put(text, 0, sizeof(text), "{\"method\":\"containerManager.");
+	char text[1024];
+	size_t n = put(text, 0, sizeof(text), "{\"method\":\"");
 	long r;
 
 	n = put(text, n, sizeof(text), method);
