@@ -15,7 +15,8 @@
 #include "userspace/cli/util.h"
 #include "userspace/redact/gitleaks.h"
 
-#define TEXT_MAX (16u << 20)
+#define TEXT_MAX  (16u << 20)
+#define NOTES_MAX (4u << 20)
 
 struct args {
 	const char *key, *output;
@@ -36,7 +37,8 @@ static const struct option_def OPTIONS[] = {
 };
 
 static const char PURPOSE[] =
-	"check: are these files rules of secrets that could be used? Errors are file:line:col: message.\n"
+	"check: are these files rules of secrets that could be used? Errors are file:line:col: message. Exit code\n"
+	"0: all of them; 1: only a part of a file of gitleaks: what is not carried is named; 125: not.\n"
 	"test: copies stdin to stdout as it would be recorded with the built-in rules and these files; exit\n"
 	"code 0 when nothing was taken out, 1 when something was. Tags are by a key made for this one time.\n"
 	"import: rules of gitleaks (TOML) as rules of ours, and what cannot be had, by name and reason; other\n"
@@ -44,12 +46,18 @@ static const char PURPOSE[] =
 	"keygen: a pair of keys for an escrow; the secret one belongs elsewhere than on the recording host.\n"
 	"reveal: the originals that a session keeps sealed, one JSON object a line: rule, tag, original.";
 
-static int check(const struct redactor *r)
+static int check(const struct redactor *r, const struct redact_lacks *lacks)
 {
-	size_t n = redactor_rules(r);
+	const char *what;
+	bool fast = redact_has_hyperscan(&what);
 
-	printf("%zu rules, the built-in ones included\n", n);
-	return cli_finish_output(0);
+	printf("%zu rules, the built-in ones included\n", redactor_rules(r));
+	printf("long output: %s%s\n", fast ? "" : "own pass: ", what);
+	if (lacks->rules || lacks->keys)
+		printf("not carried: %zu rule%s, %zu key%s that %s not known\n", lacks->rules,
+		       lacks->rules == 1 ? "" : "s", lacks->keys, lacks->keys == 1 ? "" : "s",
+		       lacks->keys == 1 ? "is" : "are");
+	return cli_finish_output(lacks->rules || lacks->keys ? 1 : 0);
 }
 
 static int test(const struct redactor *r, struct err *err)
@@ -74,26 +82,33 @@ static int test(const struct redactor *r, struct err *err)
 	return cli_finish_output(n ? 1 : 0);
 }
 
+static void add_note(void *arg, const char *rule, const char *text, bool out)
+{
+	struct buf *b = arg;
+
+	if (!b->n)
+		buf_addz(b, "what is not as it was in gitleaks:\n");
+	buf_printf(b, "  %s%s%s%s\n", rule, *rule ? ": " : "", out ? "left out: " : "", text);
+}
+
+static void print_notes(const struct buf *b)
+{
+	fwrite(b->n ? b->p : "", 1, b->n, stderr);
+}
+
 static int check_or_test(bool is_test, char **files, int n, struct err *err)
 {
 	AUTO(redactor) struct redactor *r = NULL;
 	struct option_list list = { 0 };
+	auto_buf struct buf notes = { .max = NOTES_MAX };
+	struct redact_lacks lacks = { .note = add_note, .arg = &notes };
 
 	for (int i = 0; i < n; i++)
 		list.v[list.n++] = files[i];
-	if (redactor_of_files(&r, &list, err) < 0)
+	if (redactor_of_files(&r, &list, is_test ? NULL : &lacks, err) < 0)
 		return cli_fail(err);
-	return is_test ? test(r, err) : check(r);
-}
-
-static void print_note(void *arg, const char *rule, const char *text, bool out)
-{
-	bool *first = arg;
-
-	if (*first)
-		fputs("what is not as it was in gitleaks:\n", stderr);
-	*first = false;
-	fprintf(stderr, "  %s%s%s%s\n", rule, *rule ? ": " : "", out ? "left out: " : "", text);
+	print_notes(&notes);
+	return is_test ? test(r, err) : check(r, &lacks);
 }
 
 static int import(const char *path, const char *to, struct err *err)
@@ -101,7 +116,7 @@ static int import(const char *path, const char *to, struct err *err)
 	auto_buf struct buf yaml = { .max = REDACT_FILE_MAX };
 	struct gitleaks_result res;
 	auto_free char *text = NULL;
-	bool first = true;
+	auto_buf struct buf notes = { .max = NOTES_MAX };
 	size_t n = 0;
 	int r = file_read_at(AT_FDCWD, path, GITLEAKS_FILE_MAX, &text, &n);
 
@@ -109,7 +124,8 @@ static int import(const char *path, const char *to, struct err *err)
 		return err_set(err, r, "'%s': %m", path);
 	if (to && access(to, F_OK) == 0)
 		return err_set(err, EEXIST, "'%s': %m", to);
-	r = gitleaks_import(path, (struct str){ text, n }, &yaml, print_note, &first, &res, err);
+	r = gitleaks_import(path, (struct str){ text, n }, &yaml, add_note, &notes, &res, err);
+	print_notes(&notes);
 	if (r < 0)
 		return r;
 	fprintf(stderr, "%zu of %zu rules\n", res.rules - res.left_out, res.rules);

@@ -69,22 +69,34 @@ static void warn_of_replaced(const struct redactor *r, size_t before, const char
 					redactor_rule_name(r, i), path);
 }
 
-static int add_gitleaks(struct redactor *r, const char *path, struct str toml, struct err *err)
+static void warn_of_lacks(const char *path, const struct gitleaks_result *res)
+{
+	if (res->left_out)
+		log_warn(
+			"redaction: %zu of %zu rules of '%s' cannot be used: `warder redact import` "
+			"tells which, and why",
+			res->left_out, res->rules, path);
+	if (res->unknown)
+		log_warn(
+			"redaction: %zu key%s in '%s' not known: `warder redact import` tells which",
+			res->unknown, res->unknown == 1 ? " is" : "s are", path);
+}
+
+static int add_gitleaks(struct redactor *r, const char *path, struct str toml,
+			struct redact_lacks *lacks, struct err *err)
 {
 	auto_buf struct buf yaml = { .max = REDACT_FILE_MAX };
 	struct gitleaks_result res;
 	size_t before = redactor_rules(r);
-	int e = gitleaks_import(path, toml, &yaml, NULL, NULL, &res, err);
+	int e = gitleaks_import(path, toml, &yaml, lacks ? lacks->note : NULL,
+				lacks ? lacks->arg : NULL, &res, err);
 
-	if (e == 0 && res.left_out)
-		log_warn(
-			"redaction: %zu of %zu rules of '%s' cannot be used: `warder redact import` "
-			"tells which, and why",
-			res.left_out, res.rules, path);
-	if (e == 0 && res.unknown)
-		log_warn(
-			"redaction: %zu key%s in '%s' not known: `warder redact import` tells which",
-			res.unknown, res.unknown == 1 ? " is" : "s are", path);
+	if (e == 0 && lacks) {
+		lacks->rules += res.left_out;
+		lacks->keys += res.unknown;
+	} else if (e == 0) {
+		warn_of_lacks(path, &res);
+	}
 	if (e == 0)
 		e = redactor_add_rules(r, path, (struct str){ yaml.p, yaml.n }, err);
 	if (e == 0)
@@ -92,7 +104,8 @@ static int add_gitleaks(struct redactor *r, const char *path, struct str toml, s
 	return e;
 }
 
-static int add_rules(struct redactor *r, const struct option_list *files, struct err *err)
+static int add_rules(struct redactor *r, const struct option_list *files,
+		     struct redact_lacks *lacks, struct err *err)
 {
 	int e = redactor_add_builtin(r, err);
 
@@ -105,14 +118,15 @@ static int add_rules(struct redactor *r, const struct option_list *files, struct
 		if (e < 0)
 			return e;
 		if (str_ends(str_from(files->v[i]), STR(".toml")))
-			e = add_gitleaks(r, files->v[i], (struct str){ text, n }, err);
+			e = add_gitleaks(r, files->v[i], (struct str){ text, n }, lacks, err);
 		else
 			e = redactor_add_rules(r, files->v[i], (struct str){ text, n }, err);
 	}
 	return e;
 }
 
-int redactor_of_files(struct redactor **ret, const struct option_list *files, struct err *err)
+int redactor_of_files(struct redactor **ret, const struct option_list *files,
+		      struct redact_lacks *lacks, struct err *err)
 {
 	AUTO(redactor) struct redactor *r = NULL;
 	uint8_t key[REDACT_KEY_LEN];
@@ -123,7 +137,7 @@ int redactor_of_files(struct redactor **ret, const struct option_list *files, st
 	randombytes_buf(key, sizeof(key));
 	e = redactor_new(&r, key, err);
 	if (e == 0)
-		e = add_rules(r, files, err);
+		e = add_rules(r, files, lacks, err);
 	if (e == 0)
 		e = redactor_finish(r, err);
 	if (e < 0)
@@ -242,7 +256,7 @@ static int make(struct redactor **ret, const uint8_t key[REDACT_KEY_LEN],
 	int e = redactor_new(&r, key, err);
 
 	if (e == 0)
-		e = add_rules(r, &a->rules, err);
+		e = add_rules(r, &a->rules, NULL, err);
 	if (e == 0)
 		e = add_environment(r, spec, err);
 	if (e == 0)

@@ -5,6 +5,7 @@
 
 #include "runtime/sandbox.h"
 #include "userspace/base/option.h"
+#include "userspace/redact/gitleaks.h"
 #include "userspace/redact/redact.h"
 
 struct redact_args {
@@ -22,7 +23,15 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 /* Could it be made? Makes nothing that stays. */
 int run_redactor_check(const struct redact_args *a, const struct sandbox_spec *spec,
 		       struct err *err);
-/* The same without values, and with a key for now: rules for `warder redact`. */
-int redactor_of_files(struct redactor **ret, const struct option_list *files, struct err *err);
+/* What of gitleaks' files is not in the set: `note` is told of each, and how many rules and keys it was. */
+struct redact_lacks {
+	gitleaks_note_fn note;
+	void *arg;
+	size_t rules, keys;
+};
+
+/* The same without values, and with a key for now: rules for `warder redact`. `lacks` NULL: a warning a file. */
+int redactor_of_files(struct redactor **ret, const struct option_list *files,
+		      struct redact_lacks *lacks, struct err *err);
 
 #endif
