@@ -61,6 +61,13 @@ endef
 $(eval $(call stamp,$(BUILD)/stamp/cc,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(LIBS_ALL)))
 $(eval $(call stamp,$(BUILD)/stamp/bpf,$(CLANG) $(BPF_CFLAGS)))
 
+# Hyperscan or Vectorscan, where its headers are: `make HYPERSCAN=0` builds without. It is loaded at run time, not linked.
+HYPERSCAN ?= $(shell $(PKGCONF) --exists libhs && echo 1 || echo 0)
+HYPERSCAN_CFLAGS := -DHAVE_HYPERSCAN=$(HYPERSCAN) $(if $(filter 1,$(HYPERSCAN)),$(shell $(PKGCONF) --cflags libhs))
+$(eval $(call stamp,$(BUILD)/stamp/hyperscan,$(HYPERSCAN_CFLAGS)))
+$(BUILD)/obj/userspace/redact/scan.o: CPPFLAGS_ALL += $(HYPERSCAN_CFLAGS)
+$(BUILD)/obj/userspace/redact/scan.o: $(BUILD)/stamp/hyperscan
+
 # ---- our folders, by rank: a folder may use those named before it ----
 FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace image pipeline catalog scenarios api cli
 DIR_rules     := rules

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What redaction costs where there is nothing to take out: an event, a megabyte of output. */
+/* What redaction costs where there is nothing to take out: an event, a megabyte of output by our own pass and by
+ * Hyperscan, and what that costs before it has looked at anything. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #define ROUNDS 200000
 
-static struct redactor *r;
+static struct redactor *r, *hyperscan;
 static struct redact *x;
 
 static double cpu_ns(void)
@@ -67,7 +68,7 @@ static double per_event(void)
 	return best;
 }
 
-static double per_mb(size_t chunk)
+static double per_mb(const struct redactor *by, size_t chunk)
 {
 	static const char line[] =
 		"[ 42%] Building CXX object src/CMakeFiles/core.dir/parser.cpp.o\n"
@@ -78,10 +79,10 @@ static double per_mb(size_t chunk)
 
 	while (text.n < (1 << 20))
 		buf_add(&text, line, sizeof(line) - 1);
-	for (int round = 0; round < 5; round++) {
+	for (int round = 0; round < 15; round++) {
 		struct redact_stream *s = NULL;
 
-		if (redact_stream_new(&s, r) < 0)
+		if (redact_stream_new(&s, by) < 0)
 			exit(1);
 		from = cpu_ns();
 		for (size_t at = 0; at < text.n; at += chunk) {
@@ -95,24 +96,101 @@ static double per_mb(size_t chunk)
 	return best / 1e6;
 }
 
-int main(void)
+static void make(struct redactor **ret, uint64_t after, int values)
 {
 	static const uint8_t key[REDACT_KEY_LEN] = { 1 };
 	struct err err = { 0 };
+	int e = redactor_new(ret, key, &err);
+
+	if (e == 0)
+		e = redactor_add_builtin(*ret, &err);
+	for (int i = 0; e == 0 && i < values; i++) {
+		char value[64];
+
+		snprintf(value, sizeof(value), "%08x-so-secret-%08x",
+			 (unsigned)(i + 1) * 2654435761u, (unsigned)(i + 7) * 0x85ebca6bu);
+		e = redactor_add_value(*ret, "env.TOKEN", str_from(value));
+	}
+	redactor_set_hyperscan_after(*ret, after);
+	if (e == 0)
+		e = redactor_finish(*ret, &err);
+	if (e < 0) {
+		fprintf(stderr, "bench_redact: %s\n", err_text(&err));
+		exit(1);
+	}
+}
+
+static void redact_text_once(const struct redactor *by)
+{
+	static char text[1024];
+	struct redact *one;
+	auto_buf struct buf out = { 0 };
+
+	memset(text, ' ', sizeof(text));
+	if (redact_new(&one, by) < 0 ||
+	    redact_text(one, (struct str){ text, sizeof(text) }, &out) != 0)
+		exit(1);
+	redact_free(one);
+}
+
+static double anon_kib(void)
+{
+	FILE *f = fopen("/proc/self/smaps_rollup", "re");
+	char line[256];
+	double n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		(void)sscanf(line, "Anonymous: %lf", &n);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void by_hyperscan(int values)
+{
+	double from = cpu_ns(), before = anon_kib();
+	struct redactor *own = NULL;
+	const char *what;
+
+	make(&hyperscan, 0, values);
+	make(&own, UINT64_MAX, values);
+	if (!redact_has_hyperscan(&what)) {
+		fprintf(stderr, "bench_redact: no Hyperscan: %s\n", what);
+		exit(0);
+	}
+	from = cpu_ns();
+	before = anon_kib();
+	redact_text_once(hyperscan);
+	printf("redaction: Hyperscan for %d values, made\t%.2f\tms\t-\n", values,
+	       (cpu_ns() - from) / 1e6);
+	printf("redaction: Hyperscan for %d values, memory\t%.2f\tMiB\t<= 8\n", values,
+	       (anon_kib() - before) / 1024);
+	printf("redaction: output in 64 KiB, %d values, own pass\t%.2f\tms/MB\t-\n", values,
+	       per_mb(own, 65536));
+	printf("redaction: output in 64 KiB, %d values, Hyperscan\t%.2f\tms/MB\t-\n", values,
+	       per_mb(hyperscan, 65536));
+	printf("redaction: output in 4 KiB, %d values, own pass\t%.2f\tms/MB\t-\n", values,
+	       per_mb(own, 4096));
+	printf("redaction: output in 4 KiB, %d values, Hyperscan\t%.2f\tms/MB\t-\n", values,
+	       per_mb(hyperscan, 4096));
+	redactor_free(own);
+	redactor_free(hyperscan);
+}
+
+int main(void)
+{
 	double from = cpu_ns(), made;
 
-	if (redactor_new(&r, key, &err) < 0 || redactor_add_builtin(r, &err) < 0 ||
-	    redactor_add_value(r, "env.TOKEN", STR("not-so-secret-0123456789")) < 0 ||
-	    redactor_finish(r, &err) < 0 || redact_new(&x, r) < 0) {
-		fprintf(stderr, "bench_redact: %s\n", err_text(&err));
-		return 1;
-	}
+	make(&r, UINT64_MAX, 1);
 	made = (cpu_ns() - from) / 1e6;
+	if (redact_new(&x, r) < 0)
+		return 1;
 	printf("redaction: rules made\t%.2f\tms\t-\n", made);
 	printf("redaction: an event with nothing to find\t%.3f\tus\t<= 0.3\n", per_event() / 1e3);
-	printf("redaction: output in 64 KiB\t%.2f\tms/MB\t-\n", per_mb(65536));
-	printf("redaction: output in 64 bytes\t%.2f\tms/MB\t-\n", per_mb(64));
+	printf("redaction: output in 64 bytes\t%.2f\tms/MB\t-\n", per_mb(r, 64));
 	redact_free(x);
 	redactor_free(r);
+	by_hyperscan(1);
+	by_hyperscan(256);
 	return 0;
 }

@@ -10,14 +10,16 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".
 
 
 class Deps(unittest.TestCase):
-    def run_on(self, os_release, installed=False, uid=0):
+    def run_on(self, os_release, installed=False, uid=0, scanner=True, missing=("none",), machine="x86_64"):
         """(exit code, stdout, stderr, what apt-get was asked for)"""
         with tempfile.TemporaryDirectory() as top:
             def program(name, text):
                 with open(os.path.join(top, name), "w") as f:
                     f.write("#!/bin/sh\n" + text + "\n")
                 os.chmod(f.name, 0o755)
-            program("dpkg-query", "echo 'ii '" if installed else "exit 1")
+            program("dpkg-query", 'case "$4" in %s) exit 1;; esac; echo "ii "' % "|".join(missing) if installed else "exit 1")
+            program("apt-cache", "exit %d" % (not scanner))
+            program("uname", "echo " + machine)
             program("apt-get", 'echo "$@" >> %s/apt' % top)
             program("id", "echo %d" % uid)
             with open(os.path.join(top, "os-release"), "w") as f:
@@ -43,6 +45,22 @@ class Deps(unittest.TestCase):
 
     def test_all_there_means_no_apt(self):
         code, out, err, apt = self.run_on("ID=debian\nVERSION_ID=12\n", installed=True, uid=1000)
+        self.assertEqual((code, err, apt), (0, "", ""))
+
+    def test_the_scanner_by_machine_where_it_is_to_be_had(self):
+        debian = "ID=debian\nVERSION_ID=12\n"
+        self.assertIn("libhyperscan-dev", self.run_on(debian)[3])
+        self.assertIn("libvectorscan-dev", self.run_on(debian, machine="aarch64")[3])
+        code, out, err, apt = self.run_on(debian, scanner=False)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("there is no libhyperscan-dev here", out)
+        self.assertNotIn("libhyperscan", apt)
+        self.assertIn("libbpf-dev", apt)
+        # All else is there: installed alone, or nothing to do.
+        code, out, err, apt = self.run_on(debian, installed=True, missing=["libhyperscan-dev"])
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("install -q -y --no-install-recommends libhyperscan-dev\n", apt)
+        code, out, err, apt = self.run_on(debian, installed=True, missing=["libhyperscan-dev"], scanner=False, uid=1000)
         self.assertEqual((code, err, apt), (0, "", ""))
 
     def refused(self, *words, **host):

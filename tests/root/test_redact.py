@@ -364,6 +364,30 @@ class Redact(TestCase):
         bad = self.path("bad.yaml", "- rule: acme\n  keywords: [acme_]\n  regex: '('\n")
         self.assertOneLine(self.warder("run", "--redact", bad, "--", "true"), "bad.yaml:3:10", "regex")
 
+    def check_says_what_is_not_carried(self):
+        """0, all of it; 1, a part, by name and reason; 125, none."""
+        good = self.path("good.toml", "[[rules]]\nid='good'\nregex='acme_[0-9]+'\nkeywords=['acme_']\n")
+        self.assertCode(self.warder("redact", "check", good), 0)
+        part = self.path("part.toml", "[[rules]]\nid='a'\nregex='acme_[0-9]+'\nkeywords=['acme_']\n"
+                                      "[[rules]]\nid='b'\nregex='b[0-9]+'\n")
+        done = self.warder("redact", "check", good, part)
+        self.assertCode(done, 1)
+        self.assertIn(b"b: left out: it has no keywords", done.err)
+        self.assertIn(b"not carried: 1 rule", done.out)
+        strange = self.path("strange.toml", "[[rules]]\nid='a'\nregex='acme_[0-9]+'\nkeywords=['acme_']\nentorpy=3\n")
+        done = self.warder("redact", "check", strange)
+        self.assertCode(done, 1)
+        self.assertIn(b"a: the key 'entorpy' is not known", done.err)
+        self.assertCode(self.warder("redact", "check", self.path("none.toml", "[[rules]]\nid='b'\nregex='b[0-9]+'\n")), 125)
+
+    def test_what_looks_through_long_output_is_told(self):
+        """By the build and the machine, the same everywhere."""
+        said = [self.warder(*command).out.decode() for command in (["--version"], ["redact", "check"], ["doctor"])]
+        what = re.search(r"redaction of long output: (.*)\n", said[0]).group(1)
+        self.assertRegex(what, r"^Hyperscan [0-9.]+$|^own pass: (built without Hyperscan|libhs\.so\.5 .*)$")
+        self.assertIn("long output: %s\n" % what, said[1])
+        self.assertIn(what.replace("own pass: ", ""), said[2])
+
     def test_rules_of_gitleaks(self):
         toml = self.path("acme.toml", "[[rules]]\nid = 'acme'\nregex = '\\b(acme_[a-z]{8})\\b'\nkeywords = ['acme_']\n"
                          "[[rules]]\nid = 'named-file'\npath = 'x'\n")
@@ -378,6 +402,7 @@ class Redact(TestCase):
             self.assertNotIn("acme_abcdefgh", json.dumps(s.events))
             self.assertIn("[redacted:gitleaks.acme:", json.dumps(s.events))
         self.assertIn(b"'gitleaks.acme'", self.warder("redact", "check", made, toml).err)
+        self.check_says_what_is_not_carried()
         none = self.path("none.toml", "[[rules]]\nid = 'a'\nregex = 'foo[0-9]+'\n")
         for command in (["run", "--redact", none, "--", "true"], ["redact", "check", none], ["redact", "test", none]):
             self.assertOneLine(self.warder(*command), "none.toml", "of its 1 rule none can be used: a: it has no keywords")

@@ -2,12 +2,19 @@
 #include "userspace/base/err.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+static void tell_cut(struct err *err)
+{
+	memcpy(err->text + sizeof(err->text) - sizeof(ERR_CUT), ERR_CUT, sizeof(ERR_CUT));
+}
 
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
 	va_list ap;
+	int w;
 
 	if (code < 0)
 		code = -code;
@@ -16,8 +23,10 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	err->code = code;
 	va_start(ap, fmt);
 	errno = code; /* for %m */
-	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	w = vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
+	if (w >= (int)sizeof(err->text))
+		tell_cut(err);
 	return -code;
 }
 
@@ -26,6 +35,7 @@ int err_wrap(struct err *err, int r, const char *fmt, ...)
 	char old[ERR_TEXT_MAX];
 	va_list ap;
 	size_t n, room;
+	bool cut;
 	int w;
 
 	if (!err)
@@ -38,14 +48,21 @@ int err_wrap(struct err *err, int r, const char *fmt, ...)
 	errno = err->code;
 	w = vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
-	if (w < 0 || (size_t)w + 3 > sizeof(err->text))
+	if (w < 0)
 		return r;
+	if ((size_t)w + 3 > sizeof(err->text)) {
+		tell_cut(err);
+		return r;
+	}
 	room = sizeof(err->text) - (size_t)w - 3; /* ": " and the NUL */
-	if (n > room)
+	cut = n > room;
+	if (cut)
 		n = room;
 	memcpy(err->text + w, ": ", 2);
 	memcpy(err->text + w + 2, old, n);
 	err->text[(size_t)w + 2 + n] = 0;
+	if (cut)
+		tell_cut(err);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #define ERR_TEXT_MAX 1024
+#define ERR_CUT	     "..." /* ends a text that was longer: who looks for secrets knows by it */
 
 struct err {
 	int code; /* positive errno, 0 when nothing was set */

@@ -10,6 +10,7 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/measured.h"
 #include "userspace/cli/util.h"
+#include "userspace/redact/redact.h"
 
 #define ROWS_MAX 64
 
@@ -32,7 +33,7 @@ struct row {
 };
 
 struct report {
-	struct row features[2 * ROWS_MAX];
+	struct row features[2 * ROWS_MAX + 1];
 	size_t features_n;
 	struct capture_family_state families[ROWS_MAX];
 	size_t families_n;
@@ -71,6 +72,14 @@ static void probe_families(struct report *rep)
 	capture_close(c);
 }
 
+static struct row redaction_row(void)
+{
+	struct row r = { .name = "hyperscan", .what = "redaction of long output" };
+
+	r.ok = redact_has_hyperscan(&r.detail);
+	return r;
+}
+
 static void collect(struct report *rep)
 {
 	static struct capture_feature cf[ROWS_MAX];
@@ -87,6 +96,7 @@ static void collect(struct report *rep)
 		rep->features[rep->features_n++] =
 			(struct row){ sf[i].name, sf[i].what, sf[i].detail, sf[i].ok,
 				      sf[i].required };
+	rep->features[rep->features_n++] = redaction_row();
 	probe_families(rep);
 	rep->ready = !rep->load_error[0];
 	for (size_t i = 0; i < rep->features_n; i++)

@@ -72,6 +72,12 @@ bool is_placeholder(struct str s)
 	return false;
 }
 
+bool is_of_token(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-_.~+/=%", c));
+}
+
 /* Length of the mark that `s` begins with; 0: none does. */
 static size_t mark_length(struct str s)
 {

@@ -46,12 +46,6 @@ static void rule_at_end(struct redact *x, size_t index, struct str s)
 	}
 }
 
-static bool is_of_token(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       (c && strchr("-_.~+/=%", c));
-}
-
 /* Of a shape whose beginning is missing nobody can say what it was: what looks random is taken for one. */
 static void token_at_begin(struct redact *x, struct str s)
 {

@@ -50,6 +50,7 @@ void redact_free(struct redact *x)
 	buf_done(&x->made);
 	free(x->by_rule);
 	free(x->clean);
+	scan_done(x);
 	free(x);
 }
 
@@ -192,7 +193,9 @@ static int by_place(const void *a, const void *b)
 	if (x->to != y->to)
 		return x->to > y->to ? -1 : 1;
 	/* Of two rules the later one, which is the more special or the operator's own. */
-	return (int)y->rule - (int)x->rule;
+	if (x->rule != y->rule)
+		return (int)y->rule - (int)x->rule;
+	return (int)x->value - (int)y->value;
 }
 
 #define PUNCTUATION_MAX 4
@@ -360,21 +363,6 @@ int redact_text(struct redact *x, struct str in, struct buf *out)
 		return -ENOMEM;
 	}
 	return (int)x->n;
-}
-
-void redact_in_place(struct redact *x, char *text, size_t size)
-{
-	struct str in = { text, strnlen(text, size) };
-	int n;
-
-	buf_reset(&x->made);
-	x->edges = in.n + 1 >= size ? EDGE_END : 0; /* it was longer */
-	n = redact_text(x, in, &x->made);
-	x->edges = 0;
-	if (n < 0)
-		snprintf(text, size, REDACT_MARK REDACT_LIMIT_RULE "]");
-	else if (n > 0)
-		snprintf(text, size, "%.*s", (int)x->made.n, x->made.p);
 }
 
 /* ---- words ---- */

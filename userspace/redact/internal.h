@@ -21,6 +21,7 @@
 #define RULE_WORDS	  (REDACT_RULES_MAX / 64)
 #define RULE_OF_CUT	  UINT16_MAX /* no rule: what looks random behind a cut */
 #define EDGE_MIN	  4	     /* bytes of a known value at a cut; fewer tell nothing */
+#define SCAN_AFTER	  (16u << 20) /* bytes of long texts that are looked through without scan.c */
 
 /* Where a text was cut, before it is looked through. */
 enum {
@@ -58,8 +59,10 @@ struct literal {
 	uint16_t value; /* index + 1 */
 	uint16_t at;	/* of its window */
 	uint16_t next;	/* in the bucket: index + 1 */
-	bool has_lines;
 	uint16_t next2; /* the same for the window one byte further */
+	bool has_lines;
+	bool blank_window; /* of a value: its blanks are NUL or ' ', no others */
+	bool of_three;	   /* a keyword of three bytes, with one of those that may follow */
 };
 
 #define VALUE_HASHES 4 /* as it was given and without blanks around it, each also as a line */
@@ -88,6 +91,7 @@ struct redactor {
 	struct value values[REDACT_VALUES_MAX];
 	size_t values_n;
 	struct prefilter pre;
+	struct scan *scan; /* threads share it, with a lock of its own; NULL: there is none */
 	uint8_t key[REDACT_KEY_LEN];
 	uint8_t escrow_key[REDACT_KEY_LEN];
 	bool has_escrow;
@@ -121,11 +125,19 @@ struct redact {
 	struct redact_counts counts;
 	struct redact_clean *clean;   /* event.c */
 	struct redact_escrow *escrow; /* borrowed; NULL: originals are not kept */
+	struct hs_scratch *scratch;   /* scan.c: working memory; NULL: not yet */
+	bool no_scan;		      /* it cannot be had */
 };
 
 /* ---- prefilter.c ---- */
 /* -ENOMEM, -E2BIG. Texts live as long as the filter. */
 int prefilter_add(struct prefilter *f, struct str text, uint16_t rule, uint16_t value);
+/* The same for a rule's keyword of three bytes, which are too few for the filter: with each that may follow. */
+int prefilter_add_three(struct prefilter *f, struct arena *mem, struct str text, uint16_t rule);
+/* Does `l` stand at `p`, where there are as many bytes as it has? */
+bool literal_is_at(const struct literal *l, const char *p);
+/* It does, at `from` of the text: notes its rule, or a span. */
+void literal_found(struct redact *x, const struct literal *l, size_t from);
 /* Sets x->hit, and spans of known values. False: there is nothing to find. */
 bool prefilter_run(struct redact *x, struct str s);
 /* The same, and tells nothing more: for who only wants to know. */
@@ -137,6 +149,23 @@ size_t prefilter_edge(const struct redactor *r, struct str s, bool end, uint16_t
 
 /* Adds a span of a rule's secret, or of a known value if `value` is not 0. False: one too many, all is taken out. */
 bool add_span(struct redact *x, size_t from, size_t to, uint16_t rule, uint16_t value);
+
+/* ---- scan.c ---- */
+enum scan_result {
+	SCAN_NOT, /* it is not done this way: nothing was looked at, or not all */
+	SCAN_NOTHING,
+	SCAN_FOUND,
+};
+
+/* *ret NULL: built without. */
+int scan_new(struct scan **ret);
+void scan_free(struct scan *s);
+void scan_set_after(struct scan *s, uint64_t bytes);
+bool scan_is_used(const struct scan *s);
+/* As prefilter_run does, for a long text. */
+enum scan_result scan_run(struct redact *x, struct str text);
+/* Ends x's part of it. */
+void scan_done(struct redact *x);
 
 /* ---- edge.c ---- */
 /* Adds to x->span what stands at x->edges. */
@@ -152,6 +181,8 @@ int value_forms(struct redactor *r, struct str v, uint16_t value);
 double entropy_of(struct str s);
 bool luhn_is_good(struct str s);
 bool is_placeholder(struct str s);
+/* Letters, digits and what else stands in keys: nothing that ends a word. */
+bool is_of_token(char c);
 /* Is [from, to) in one of our own marks, but for punctuation behind it? */
 bool is_in_mark(struct str s, size_t from, size_t to);
 

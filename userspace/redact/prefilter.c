@@ -32,13 +32,22 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == 0;
 }
 
-/* A value with blanks in it may have become several words. */
-static bool is_same(const struct literal *l, const char *p)
+/* Where gram_hash() sees one: NUL and ' ' are the same to it. */
+static bool is_plain_blank(char c)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (lower(l->p[i]) != lower(p[i]) &&
-		    !(l->value && is_blank(l->p[i]) && is_blank(p[i])))
+	return c == ' ' || c == 0;
+}
+
+/* A value with blanks in it may have become several words. */
+bool literal_is_at(const struct literal *l, const char *p)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		if (lower(l->p[i]) == lower(p[i]))
+			continue;
+		if (!l->value || !(l->blank_window ? is_plain_blank(l->p[i]) && is_plain_blank(p[i])
+						   : is_blank(l->p[i]) && is_blank(p[i])))
 			return false;
+	}
 	return true;
 }
 
@@ -96,6 +105,8 @@ static int add_one(struct prefilter *f, struct str text, uint16_t rule, uint16_t
 	*l = (struct literal){ .p = text.p, .n = (uint16_t)text.n, .rule = rule, .value = value };
 	l->at = best_window(l->p, l->n);
 	l->has_lines = memchr(l->p, '\n', l->n) != NULL;
+	for (size_t i = 0; value && i < LITERAL_MIN; i++)
+		l->blank_window |= is_blank(l->p[l->at + i]);
 	for (int i = 0; i < 2; i++) {
 		uint16_t *head;
 
@@ -118,6 +129,29 @@ int prefilter_add(struct prefilter *f, struct str text, uint16_t rule, uint16_t 
 	return add_one(f, text, rule, value);
 }
 
+int prefilter_add_three(struct prefilter *f, struct arena *mem, struct str text, uint16_t rule)
+{
+	char four[LITERAL_MIN];
+
+	if (text.n != sizeof(four) - 1)
+		return -EINVAL;
+	memcpy(four, text.p, text.n);
+	for (char c = 0x20; c < 0x7f; c++) {
+		struct str s;
+		int e;
+
+		if (c >= 'A' && c <= 'Z')
+			continue;
+		four[text.n] = c;
+		s = arena_strndup(mem, four, sizeof(four));
+		e = s.p ? add_one(f, s, rule, 0) : -ENOMEM;
+		if (e < 0)
+			return e;
+		f->v[f->n - 1].of_three = true;
+	}
+	return 0;
+}
+
 /* ---- looking ---- */
 
 bool add_span(struct redact *x, size_t from, size_t to, uint16_t rule, uint16_t value)
@@ -132,6 +166,14 @@ bool add_span(struct redact *x, size_t from, size_t to, uint16_t rule, uint16_t 
 	return true;
 }
 
+void literal_found(struct redact *x, const struct literal *l, size_t from)
+{
+	if (l->value)
+		add_span(x, from, from + l->n, 0, l->value);
+	else
+		x->hit[l->rule / 64] |= 1ull << (l->rule % 64);
+}
+
 /* `step`: 0 or 1, which of a literal's two windows begins at `at`. */
 static bool look_closer(struct redact *x, const struct prefilter *f, struct str s, size_t at,
 			uint32_t h, int step)
@@ -143,15 +185,12 @@ static bool look_closer(struct redact *x, const struct prefilter *f, struct str 
 		size_t back = (size_t)l->at + (size_t)step;
 
 		i = step ? l->next2 : l->next;
-		if (at < back || s.n - (at - back) < l->n || !is_same(l, s.p + at - back))
+		if (at < back || s.n - (at - back) < l->n || !literal_is_at(l, s.p + at - back))
 			continue;
 		found = true;
 		if (!x)
 			return true;
-		if (l->value)
-			add_span(x, at - back, at - back + l->n, 0, l->value);
-		else
-			x->hit[l->rule / 64] |= 1ull << (l->rule % 64);
+		literal_found(x, l, at - back);
 	}
 	return found;
 }
@@ -221,18 +260,28 @@ static bool run(struct redact *x, const struct prefilter *f, struct str s)
 	return found;
 }
 
+static void forget(struct redact *x)
+{
+	if (x->any)
+		memset(x->hit, 0, sizeof(x->hit));
+	x->any = false;
+	x->n = 0;
+	x->whole = false;
+}
+
 bool prefilter_run(struct redact *x, struct str s)
 {
 	const struct prefilter *f = &x->r->pre;
+	enum scan_result scanned;
 	bool found;
 
-	if (x->any) {
-		memset(x->hit, 0, sizeof(x->hit));
-		x->any = false;
+	forget(x);
+	scanned = scan_run(x, s);
+	found = scanned == SCAN_FOUND;
+	if (scanned == SCAN_NOT) {
+		forget(x);
+		found = run(x, f, s);
 	}
-	x->n = 0;
-	x->whole = false;
-	found = run(x, f, s);
 	if (f->digits && s.n >= 13 && has_digits(s)) {
 		hit_digits(x);
 		found = true;
@@ -256,7 +305,7 @@ static size_t common(const struct literal *l, struct str s, bool end, size_t mos
 
 		part.n = (uint16_t)n;
 		part.p = end ? l->p : l->p + l->n - n;
-		if ((lower(*at) == lower(*part.p) || is_blank(*at)) && is_same(&part, at))
+		if ((lower(*at) == lower(*part.p) || is_blank(*at)) && literal_is_at(&part, at))
 			return n;
 	}
 	return most;

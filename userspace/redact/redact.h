@@ -58,6 +58,13 @@ int redactor_add_value(struct redactor *r, const char *name, struct str value);
 void redactor_set_escrow_key(struct redactor *r, const uint8_t key[REDACT_KEY_LEN]);
 /* NULL: they are not kept. */
 const uint8_t *redactor_escrow_key(const struct redactor *r);
+/* Long output goes through Hyperscan, where it is to be had, once there were so many bytes of it; default: as many as
+ * its making costs. 0: at once; UINT64_MAX: never. For tests and measurements: what is found is the same. */
+void redactor_set_hyperscan_after(struct redactor *r, uint64_t bytes);
+/* It has come to that. */
+bool redactor_uses_hyperscan(const struct redactor *r);
+/* Is Hyperscan there, by the build and on this machine? *ret_what: its version, or why not; lives for ever. */
+bool redact_has_hyperscan(const char **ret_what);
 /* Ends the making; needed before the first use. */
 int redactor_finish(struct redactor *r, struct err *err);
 

@@ -26,6 +26,10 @@ int redactor_new(struct redactor **ret, const uint8_t key[REDACT_KEY_LEN], struc
 		return err_set(err, ENOMEM, "redaction: %m");
 	arena_init(&r->mem, REDACT_MEMORY_MAX);
 	memcpy(r->key, key, REDACT_KEY_LEN);
+	if (scan_new(&r->scan) < 0) {
+		redactor_free(r);
+		return err_set(err, ENOMEM, "redaction: %m");
+	}
 	*ret = r;
 	return 0;
 }
@@ -41,6 +45,7 @@ void redactor_free(struct redactor *r)
 	}
 	free(r->rules);
 	free(r->pre.v);
+	scan_free(r->scan);
 	arena_done(&r->mem);
 	sodium_memzero(r, sizeof(*r));
 	free(r);
@@ -156,6 +161,17 @@ int redactor_finish(struct redactor *r, struct err *err)
 	r->finished = true;
 	(void)err;
 	return 0;
+}
+
+void redactor_set_hyperscan_after(struct redactor *r, uint64_t bytes)
+{
+	if (r->scan)
+		scan_set_after(r->scan, bytes);
+}
+
+bool redactor_uses_hyperscan(const struct redactor *r)
+{
+	return r->scan && scan_is_used(r->scan);
 }
 
 size_t redactor_rules(const struct redactor *r)

@@ -203,21 +203,11 @@ static int read_list(struct reader *f, const char *key)
 	return 0;
 }
 
-/* Three bytes are too few for the filter: with each that may follow. */
 static int add_keyword(struct reader *f, struct str k, uint16_t rule)
 {
-	struct str s;
-	int e = 0;
-
 	if (k.n >= LITERAL_MIN)
 		return prefilter_add(&f->r->pre, k, rule, 0);
-	for (int c = 0x20; e == 0 && c < 0x7f; c++) {
-		if (c >= 'A' && c <= 'Z')
-			continue;
-		s = arena_printf(&f->r->mem, "%.*s%c", (int)k.n, k.p, c);
-		e = s.p ? prefilter_add(&f->r->pre, s, rule, 0) : -ENOMEM;
-	}
-	return e;
+	return prefilter_add_three(&f->r->pre, &f->r->mem, k, rule);
 }
 
 static int check_rule(struct reader *f, const yaml_mark_t *at)

@@ -82,12 +82,11 @@ static bool is_editing(char c)
 	return c == '\b' || c == 0x7f || c == 0x15 || c == 0x17;
 }
 
+/* Four times memchr() is many times faster than one look at each byte. */
 static bool has_editing(struct str s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if (is_editing(s.p[i]))
-			return true;
-	return false;
+	return s.n && (memchr(s.p, '\b', s.n) || memchr(s.p, 0x7f, s.n) ||
+		       memchr(s.p, 0x15, s.n) || memchr(s.p, 0x17, s.n));
 }
 
 static bool ends_line(const struct buf *b)
@@ -325,19 +324,13 @@ static size_t move_cut(const struct redact *x, size_t cut, size_t n)
 	return cut;
 }
 
-static bool is_of_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       (c && strchr("-_.+/=%", c));
-}
-
 /* All of [0, n) goes, whatever is in it, but what may be a part of a secret whose rest has not come: else its rest would
  * stand behind the mark. */
 static size_t whole_cut(const struct redactor *r, struct str s)
 {
 	size_t keep = prefilter_begun(r, s, false), word = 0;
 
-	while (word < s.n && word <= REDACT_HELD_MAX && is_of_word(s.p[s.n - word - 1]))
+	while (word < s.n && word <= REDACT_HELD_MAX && is_of_token(s.p[s.n - word - 1]))
 		word++;
 	if (word <= REDACT_HELD_MAX)
 		keep = MAX(keep, word);

@@ -19,14 +19,31 @@ static bool is_there(const struct prefilter *f, struct str s, uint16_t value)
 	return false;
 }
 
+static int add_copy(struct redactor *r, struct str s, char blank, uint16_t value)
+{
+	struct str copy = arena_strndup(&r->mem, s.p, s.n);
+
+	if (!copy.p)
+		return -ENOMEM;
+	for (size_t i = 0; blank && i < s.n; i++)
+		if (s.p[i] == ' ')
+			((char *)copy.p)[i] = blank;
+	return prefilter_add(&r->pre, copy, 0, value);
+}
+
 static int add_form(struct redactor *r, struct str s, uint16_t value)
 {
-	struct str copy;
+	int e;
 
 	if (s.n < FORM_MIN || s.n > UINT16_MAX || is_there(&r->pre, s, value))
 		return 0;
-	copy = arena_strndup(&r->mem, s.p, s.n);
-	return copy.p ? prefilter_add(&r->pre, copy, 0, value) : -ENOMEM;
+	e = add_copy(r, s, 0, value);
+	if (e < 0 || !r->pre.v[r->pre.n - 1].blank_window || !memchr(s.p, ' ', s.n))
+		return e;
+	/* Nowhere four bytes without a blank: the filter doesn't take another for it. */
+	for (const char *c = "\t\n\r"; e == 0 && *c; c++)
+		e = add_copy(r, s, *c, value);
+	return e;
 }
 
 /* RFC 4648, the part of it that does not depend on what stands before (`lead` bytes, modulo 3) and behind. */

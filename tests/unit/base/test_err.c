@@ -47,11 +47,17 @@ static void long_texts_are_cut(void **state)
 	x[sizeof(x) - 1] = 0;
 	err_set(&err, EINVAL, "%s", x);
 	assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
+	assert_string_equal(err.text + ERR_TEXT_MAX - 5, "x" ERR_CUT);
 	err_wrap(&err, -EINVAL, "front");
 	assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
 	assert_memory_equal(err.text, "front: xxx", 10);
+	assert_string_equal(err.text + ERR_TEXT_MAX - 5, "x" ERR_CUT);
 	err_wrap(&err, -EINVAL, "%s", x);
 	assert_int_equal(strlen(err.text), ERR_TEXT_MAX - 1);
+	assert_string_equal(err.text + ERR_TEXT_MAX - 5, "x" ERR_CUT);
+	/* What just fits is not cut. */
+	err_set(&err, EINVAL, "%.*s", ERR_TEXT_MAX - 1, x);
+	assert_null(strstr(err.text, ERR_CUT));
 	for (size_t n = ERR_TEXT_MAX - 6; n < ERR_TEXT_MAX + 3; n++) {
 		err_set(&err, EINVAL, "abc");
 		err_wrap(&err, -EINVAL, "%.*s", (int)n, x);

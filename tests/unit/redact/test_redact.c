@@ -448,6 +448,29 @@ static void test_cut_message(void **state)
 	fixture_end(&f);
 }
 
+/* An error whose text was longer than it has room for, as a part of a longer message. */
+static void test_cut_error_in_a_message(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_start(&f, "v", LONG_VALUE, NULL);
+	for (size_t shown = 4; shown < sizeof(LONG_VALUE) - 1; shown++) {
+		char text[2048];
+		struct err err = { 0 };
+		int fill = (int)(ERR_TEXT_MAX - sizeof(ERR_CUT) - shown);
+
+		err_set(&err, EINVAL, "%*s%s and more", fill, "/", LONG_VALUE);
+		err_wrap(&err, -EINVAL, "%s", shown % 2 ? "" : "x");
+		snprintf(text, sizeof(text), "cannot run: %s (see there)", err.text);
+		redact_in_place(f.x, text, sizeof(text));
+		if (has_part(text, LONG_VALUE, 6))
+			fail_msg("%zu bytes shown: '%s'", shown, text + fill);
+		assert_non_null(strstr(text, ERR_CUT));
+	}
+	fixture_end(&f);
+}
+
 /* What stands around a known value is not hidden with it; what may belong to it is. */
 static void test_around_a_value(void **state)
 {
@@ -490,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_cut_comm),
 		cmocka_unit_test(test_cut_shapes),
 		cmocka_unit_test(test_cut_message),
+		cmocka_unit_test(test_cut_error_in_a_message),
 		cmocka_unit_test(test_around_a_value),
 	};
 
