@@ -218,9 +218,10 @@ $(BUILD)/gen/policies.S: $(POLICIES) rules/packs/embed.sh
 	$(call say,PACKS,$@)
 	$(Q)mkdir -p $(@D) && sh rules/packs/embed.sh -t shipped_policies $(POLICIES) > $@
 
-$(BUILD)/gen/openapi.S: userspace/api/openapi.json
+$(BUILD)/gen/openapi.S: userspace/api/openapi.json userspace/api/mcp_tools.json
 	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl api_openapi, api_openapi_end' \
-		'api_openapi: .incbin "$<"' 'api_openapi_end: .byte 0' '.section .note.GNU-stack,"",@progbits' > $@
+		'.globl mcp_tools, mcp_tools_end' 'api_openapi: .incbin "$<"' 'api_openapi_end: .byte 0' \
+		'mcp_tools: .incbin "userspace/api/mcp_tools.json"' 'mcp_tools_end: .byte 0' '.section .note.GNU-stack,"",@progbits' > $@
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.S
 	$(Q)$(CC) -c -o $@ $<

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "exporters/scan.h"
+#include "userspace/api/inside.h"
 #include "userspace/api/route.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
@@ -19,37 +20,6 @@
 #define DEPTH_MAX     16
 #define NOTE_MAX      256
 #define UPLOAD_MAX    (4ull << 30)
-
-/* Exit codes of the scripts. */
-enum {
-	NOT_THERE = 64,
-	IS_DIR,
-	DENIED,
-	NOT_DIR,
-	NO_FILE,
-};
-
-static const char READ[] =
-	"[ -e \"$1\" ] || exit 64; [ -d \"$1\" ] && exit 65; [ -f \"$1\" ] || exit 68\n"
-	"[ -r \"$1\" ] || exit 66; printf + && exec cat -- \"$1\"";
-/* It appears whole or not at all: who goes away in the middle leaves nothing. */
-static const char WRITE[] =
-	"p=$1; [ -L \"$p\" ] && p=$(readlink -f -- \"$p\"); [ -d \"$p\" ] && exit 65\n"
-	"d=${p%/*}; [ \"$d\" = \"$p\" ] && d=.; d=${d:-/}; mkdir -p -- \"$d\" || exit 1\n"
-	"t=$d/.warder-$$.part; trap 'rm -f -- \"$t\"' EXIT; trap 'exit 1' HUP INT TERM\n"
-	"cat > \"$t\" || exit 1\n"
-	"if [ -n \"$2\" ]; then chmod \"$2\" \"$t\"; elif [ -e \"$p\" ]; then "
-	"chmod --reference=\"$p\" \"$t\"; fi || exit 1\n"
-	"mv -f -- \"$t\" \"$p\"";
-static const char UNLINK[] = "[ -e \"$1\" ] || [ -L \"$1\" ] || exit 64; exec rm -rf -- \"$1\"";
-static const char MKDIR[] =
-	"[ -d \"$1\" ] && { printf 0; exit 0; }; [ -e \"$1\" ] && exit 67; mkdir -p -- \"$1\" && printf 1";
-#define FIND_FORMAT " -printf '%y\\0%s\\0%m\\0%U\\0%G\\0%T@\\0%l\\0%p\\0'"
-static const char LIST[] =
-	"[ -e \"$1\" ] || exit 64; [ -d \"$1\" ] || exit 67; [ -r \"$1\" ] && [ -x \"$1\" ] || exit 66\n"
-	"exec find -H \"$1\" -mindepth 1 -maxdepth \"$2\"" FIND_FORMAT;
-static const char STAT[] =
-	"[ -e \"$1\" ] || [ -L \"$1\" ] || exit 64; exec find \"$1\" -maxdepth 0" FIND_FORMAT;
 
 /* ---- a command inside ---- */
 
@@ -105,16 +75,14 @@ static int judge(struct call *c, struct inside *in, struct str packet)
 	switch (code) {
 	case 0:
 		return 0;
-	case NOT_THERE:
-		return call_fail(c, 404, "'%s' is not there", path);
-	case IS_DIR:
-		return call_fail(c, 409, "'%s' is a directory", path);
-	case DENIED:
-		return call_fail(c, 403, "'%s' may not be read in the sandbox", path);
-	case NOT_DIR:
-		return call_fail(c, 409, "'%s' is no directory", path);
-	case NO_FILE:
-		return call_fail(c, 409, "'%s' is no regular file", path);
+	case INSIDE_NOT_THERE:
+		return call_fail(c, 404, "'%s' %s", path, inside_problem(code));
+	case INSIDE_DENIED:
+		return call_fail(c, 403, "'%s' %s", path, inside_problem(code));
+	case INSIDE_IS_DIR:
+	case INSIDE_NOT_DIR:
+	case INSIDE_NO_FILE:
+		return call_fail(c, 409, "'%s' %s", path, inside_problem(code));
 	default:
 		if (strstr(in->note, "No space left") || strstr(in->note, "quota exceeded"))
 			return call_fail(c, 507, "%s", in->note);
@@ -194,7 +162,7 @@ int answer_read(struct call *c)
 	struct inside in = { 0 };
 	const char *path;
 
-	if (path_of(c, &path) < 0 || ask(c, READ, path, NULL) < 0)
+	if (path_of(c, &path) < 0 || ask(c, inside_read, path, NULL) < 0)
 		return -1;
 	upstream_input(&c->up, NULL, 0);
 	for (;;) {
@@ -229,7 +197,7 @@ int begin_write(struct call *c)
 		return call_fail(c, 400, "query 'mode': expected octal digits, like 755");
 	if (path_of(c, &path) < 0)
 		return -1;
-	return ask(c, WRITE, path, mode ? mode : "");
+	return ask(c, inside_write, path, mode ? mode : "");
 }
 
 int data_write(struct call *c, const char *p, size_t n)
@@ -272,7 +240,7 @@ int answer_write(struct call *c)
 int answer_unlink(struct call *c)
 {
 	struct inside in = { 0 };
-	int r = run(c, &in, UNLINK, NULL, NOTE_MAX);
+	int r = run(c, &in, inside_unlink, NULL, NOTE_MAX);
 
 	buf_done(&in.out);
 	if (r == 0)
@@ -283,7 +251,7 @@ int answer_unlink(struct call *c)
 int answer_mkdir(struct call *c)
 {
 	struct inside in = { 0 };
-	int r = run(c, &in, MKDIR, NULL, NOTE_MAX);
+	int r = run(c, &in, inside_mkdir, NULL, NOTE_MAX);
 	bool made = in.out.n && in.out.p[0] == '1';
 	struct json j;
 
@@ -300,101 +268,11 @@ int answer_mkdir(struct call *c)
 
 /* ---- what is there ---- */
 
-enum { E_TYPE, E_SIZE, E_MODE, E_UID, E_GID, E_TIME, E_LINK, E_PATH, E_FIELDS };
-
-/* The fields of one entry from *rest; false: there is no whole one. */
-static bool cut_entry(struct str *rest, struct str f[E_FIELDS])
-{
-	for (int i = 0; i < E_FIELDS; i++) {
-		const char *end = rest->n ? memchr(rest->p, 0, rest->n) : NULL;
-
-		if (!end)
-			return false;
-		f[i] = (struct str){ rest->p, (size_t)(end - rest->p) };
-		rest->n -= f[i].n + 1;
-		rest->p = end + 1;
-	}
-	return f[E_TYPE].n == 1;
-}
-
-static const char *type_word(char c)
-{
-	return c == 'f' ? "file" : c == 'd' ? "dir" : c == 'l' ? "symlink" : "other";
-}
-
-static void put_number(struct json *j, const char *key, struct str text, bool octal)
-{
-	char z[24] = "";
-
-	memcpy(z, text.p, MIN(text.n, sizeof(z) - 1));
-	json_key(j, key);
-	json_u64(j, strtoull(z, NULL, octal ? 8 : 10));
-}
-
-static void put_permissions(struct json *j, struct str mode)
-{
-	char z[24] = "", text[10] = "rwxrwxrwx";
-	unsigned long m;
-
-	memcpy(z, mode.p, MIN(mode.n, sizeof(z) - 1));
-	m = strtoul(z, NULL, 8);
-	for (int i = 0; i < 9; i++)
-		if (!(m >> (8 - i) & 1))
-			text[i] = '-';
-	json_key(j, "permissions");
-	json_strz(j, text);
-}
-
-static void put_time(struct json *j, struct str text)
-{
-	char z[40] = "", time[RFC3339_NS_LEN + 1], *rest;
-	unsigned long long s, ns = 0;
-
-	memcpy(z, text.p, MIN(text.n, sizeof(z) - 1));
-	s = strtoull(z, &rest, 10); /* before 1970: nothing of ours */
-	if (*rest == '.' && strlen(rest) > 9) {
-		rest[10] = 0;
-		ns = strtoull(rest + 1, NULL, 10);
-	}
-	rfc3339_ns(time, MIN(s, 9000000000ull) * NSEC_PER_SEC + MIN(ns, NSEC_PER_SEC - 1));
-	json_key(j, "modifiedTime");
-	json_strz(j, time);
-}
-
-static void put_entry(struct json *j, const struct str f[E_FIELDS])
-{
-	struct str path = f[E_PATH], name;
-	const char *slash;
-
-	while (path.n > 2 && path.p[0] == '.' && path.p[1] == '/')
-		path = (struct str){ path.p + 2, path.n - 2 };
-	slash = memrchr(path.p, '/', path.n);
-	name = slash ? (struct str){ slash + 1, path.n - (size_t)(slash + 1 - path.p) } : path;
-	json_object_begin(j);
-	json_key(j, "name");
-	json_str(j, name);
-	json_key(j, "type");
-	json_strz(j, type_word(f[E_TYPE].p[0]));
-	json_key(j, "path");
-	json_str(j, path);
-	put_number(j, "size", f[E_SIZE], false);
-	put_number(j, "mode", f[E_MODE], true);
-	put_permissions(j, f[E_MODE]);
-	put_number(j, "uid", f[E_UID], false);
-	put_number(j, "gid", f[E_GID], false);
-	put_time(j, f[E_TIME]);
-	if (f[E_LINK].n) {
-		json_key(j, "symlinkTarget");
-		json_str(j, f[E_LINK]);
-	}
-	json_object_end(j);
-}
-
 int answer_entries(struct call *c)
 {
 	struct inside in = { 0 };
-	struct str f[E_FIELDS], rest;
-	uint64_t depth = 1, n = 0;
+	uint64_t depth = 1;
+	bool cut;
 	char text[24];
 	struct json j;
 
@@ -403,7 +281,7 @@ int answer_entries(struct call *c)
 	if (!depth)
 		return call_fail(c, 400, "query 'depth': at least 1");
 	snprintf(text, sizeof(text), "%" PRIu64, depth);
-	if (run(c, &in, LIST, text, ENTRIES_BYTES) < 0) {
+	if (run(c, &in, inside_list, text, ENTRIES_BYTES) < 0) {
 		buf_done(&in.out);
 		return -1;
 	}
@@ -411,12 +289,10 @@ int answer_entries(struct call *c)
 	json_object_begin(&j);
 	json_key(&j, "entries");
 	json_array_begin(&j);
-	rest = (struct str){ in.out.p, in.out.n };
-	for (; n < ENTRIES_MAX && cut_entry(&rest, f); n++)
-		put_entry(&j, f);
+	cut = inside_entries(&j, (struct str){ in.out.p, in.out.n }, ENTRIES_MAX);
 	json_array_end(&j);
 	json_key(&j, "truncated");
-	json_bool(&j, in.cut || rest.n);
+	json_bool(&j, in.cut || cut);
 	json_object_end(&j);
 	buf_done(&in.out);
 	return 0;
@@ -425,16 +301,13 @@ int answer_entries(struct call *c)
 int answer_stat(struct call *c)
 {
 	struct inside in = { 0 };
-	struct str f[E_FIELDS], rest;
 	struct json j;
-	int r = run(c, &in, STAT, NULL, ENTRIES_BYTES);
+	int r = run(c, &in, inside_stat, NULL, ENTRIES_BYTES);
 
-	rest = (struct str){ in.out.p, in.out.n };
-	if (r == 0 && !cut_entry(&rest, f))
-		r = call_fail(c, 500, "the sandbox's find did not do as it was told");
 	if (r == 0) {
 		call_json(c, 200, &j);
-		put_entry(&j, f);
+		if (inside_entries(&j, (struct str){ in.out.p, in.out.n }, 1) || !c->out.n)
+			r = call_fail(c, 500, "the sandbox's find did not do as it was told");
 	}
 	buf_done(&in.out);
 	return r;

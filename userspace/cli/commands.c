@@ -9,6 +9,7 @@ const struct command commands[] = {
 	{ "agent", "the daemon that runs sandboxes for others", cmd_agent },
 	{ "create", "make a sandbox that stays, by the agent", cmd_create },
 	{ "exec", "run a command in a sandbox of the agent", cmd_exec },
+	{ "mcp", "tools for an AI agent over stdio, in a sandbox of its own", cmd_mcp },
 	{ "cp", "copy into or out of a sandbox of the agent", cmd_cp },
 	{ "workspace", "workspaces that stay: list, rm", cmd_workspace },
 	{ "snapshot", "keep the files of a sandbox of the agent; list, rm", cmd_snapshot },
