@@ -19,6 +19,7 @@
 #define REPLAY_EVENTS	1024
 #define REPLAY_HOT	64
 #define STORM_RUNS	8
+#define STORM_NAMES	512
 #define SESSION		"01JBENCH0000000000000000AB"
 
 struct bench {
@@ -48,7 +49,9 @@ static void *begin(struct bench *b, enum wire_kind kind, size_t size, unsigned i
 	h->ppid = 1000;
 	h->uid = h->gid = 70000;
 	h->nr = WIRE_NR_NONE;
-	snprintf(h->comm, sizeof(h->comm), "proc%u", proc);
+	memcpy(h->comm, "proc", 4);
+	h->comm[4] = (char)('0' + proc / 10);
+	h->comm[5] = (char)('0' + proc % 10);
 	return b->rec;
 }
 
@@ -158,8 +161,8 @@ static void make_storm(struct bench *b, unsigned i)
 	static const char args[] = "/usr/lib/gcc/cc1\0-quiet\0main.c\0-o\0main.s";
 	struct wire_file *f;
 	struct wire_exec *e;
-	char path[64];
-	int n = snprintf(path, sizeof(path), "/workspace/project/build/obj/f%u.o", i / 3 % 512);
+	static char names[STORM_NAMES][64];
+	const char *path = names[i / 3 % STORM_NAMES];
 
 	if (i == 0) {
 		e = begin(b, WIRE_EXEC, sizeof(*e), 0);
@@ -185,7 +188,7 @@ static void make_storm(struct bench *b, unsigned i)
 		f->h.nr = 87;
 		f->h.flags = WIRE_F_TOCTOU;
 		f->base = text(b, path, 28);
-		f->path = text(b, path + 29, (size_t)n - 29);
+		f->path = text(b, path + 29, strlen(path + 29));
 		return;
 	}
 	f->ino = 100000 + i / 3;
@@ -196,7 +199,7 @@ static void make_storm(struct bench *b, unsigned i)
 	if (i % 3 == 1) {
 		f->h.nr = 257;
 		f->open_flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-		f->path = text(b, path, (size_t)n);
+		f->path = text(b, path, strlen(path));
 		return;
 	}
 	f->size = 64;

@@ -20,6 +20,7 @@ struct enrich {
 	struct enrich_limits limits;
 	struct hash_key hash_key;
 	struct lru sandboxes;
+	struct who who[WHO_KEPT];
 	struct sandbox *last; /* events come in runs of one sandbox */
 };
 
@@ -52,6 +53,7 @@ static void sandbox_free(struct sandbox *s)
 	lru_done(&s->opens);
 	lru_done(&s->opens_told);
 	places_done(s);
+	event_part_done(&s->part);
 	free(s->text);
 	free(s);
 }
@@ -97,6 +99,8 @@ void enrich_free(struct enrich *e)
 	if (!e)
 		return;
 	lru_done(&e->sandboxes);
+	for (size_t i = 0; i < WHO_KEPT; i++)
+		event_part_done(&e->who[i].part);
 	free(e);
 }
 
@@ -150,6 +154,7 @@ static int sandbox_new(struct sandbox **ret, struct enrich *e, const struct enri
 		return -ENOMEM;
 	}
 	s->hash_key = &e->hash_key;
+	s->who = e->who;
 	s->session = *from;
 	s->session.session = text_put(s, from->session);
 	s->session.name = text_put(s, from->name);
@@ -207,23 +212,42 @@ void enrich_session_remove(struct enrich *e, uint32_t sandbox_id)
 		lru_remove(&e->sandboxes, node);
 }
 
+static const enum field_id session_fields[] = { F_SESSION, F_SANDBOX, F_TENANT, F_HOST };
+
+#define SESSION_SPAN (1ull << F_SESSION | 1ull << F_SANDBOX | 1ull << F_TENANT | 1ull << F_HOST)
+
 /* The session's strings in one copy; what the record said itself stays. */
-static int session_apply(const struct sandbox *s, struct event *ev)
+static int session_copy(const struct sandbox *s, struct event *ev)
 {
 	const struct enrich_session *from = &s->session;
 	const char *z[] = { from->session, from->name, from->tenant, from->host };
-	static const enum field_id fields[] = { F_SESSION, F_SANDBOX, F_TENANT, F_HOST };
 	char *copy = arena_alloc(ev->arena, s->text_told);
 
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, s->text, s->text_told);
 	for (size_t i = 0; i < ARRAY_SIZE(z); i++)
-		if (z[i] && !event_has(ev, fields[i]))
-			event_set_strz(ev, fields[i], copy + (z[i] - s->text));
-	if (!event_has(ev, F_TIME) && event_has(ev, F_MONO))
-		event_set_u64(ev, F_TIME, ev->v[F_MONO].u + (uint64_t)from->real_offset_ns);
+		if (z[i] && !event_has(ev, session_fields[i]))
+			event_set_strz(ev, session_fields[i], copy + (z[i] - s->text));
 	return 0;
+}
+
+static int session_apply(struct sandbox *s, struct event *ev)
+{
+	bool is_plain = !(ev->present[0] & SESSION_SPAN);
+	int r = 0;
+
+	if (!event_has(ev, F_TIME) && event_has(ev, F_MONO))
+		event_set_u64(ev, F_TIME, ev->v[F_MONO].u + (uint64_t)s->session.real_offset_ns);
+	if (is_plain && s->part.serial) {
+		event_part_give(&s->part, ev);
+		ev->part[EVENT_PART_SESSION] = &s->part;
+		return 0;
+	}
+	r = session_copy(s, ev);
+	if (r == 0 && is_plain)
+		(void)event_part_make(&s->part, ev, SESSION_SPAN); /* only saves time */
+	return r;
 }
 
 static void oom_apply(const struct sandbox *s, struct event *ev)

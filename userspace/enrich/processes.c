@@ -21,6 +21,7 @@ struct process {
 	struct image *image;
 	struct image *old_image; /* before the last exec: events can come a little late */
 	uint64_t image_since;	 /* mono */
+	uint64_t version;	 /* of image and ancestors, unlike any other's; 0: not looked at */
 	bool exited;
 	uint8_t ancestors_n;
 	struct ancestor ancestors[WIRE_ANCESTORS]; /* parent first */
@@ -80,6 +81,21 @@ static void copy_comm(char out[16], struct str comm)
 static struct image *image_at(const struct process *p, const struct event *ev)
 {
 	return p->old_image && event_u64(ev, F_MONO) < p->image_since ? p->old_image : p->image;
+}
+
+static uint64_t last_version;
+
+/* What was made of it is not true any more. */
+static void changed(struct process *p)
+{
+	p->version = 0;
+}
+
+static uint64_t version_of(struct process *p)
+{
+	if (!p->version)
+		p->version = __atomic_add_fetch(&last_version, 1, __ATOMIC_RELAXED);
+	return p->version;
 }
 
 /* ---- filling slots ---- */
@@ -174,6 +190,56 @@ static int fill(struct event *ev, const struct process *p)
 	return 0;
 }
 
+/* Fields that tell who acts: from proc.pid to proc.ancestors, all of "proc". */
+#define WHO_SPAN ((2ull << F_PROC_ANCESTORS) - (1ull << F_PROC_PID))
+_Static_assert(F_PROC_ANCESTORS < 63, "WHO_SPAN is of one word");
+
+static bool is_same_task(const struct who *w, const struct event *ev)
+{
+	for (unsigned i = 0; i < w->part.n; i++) {
+		enum field_id f = w->part.field[i];
+
+		if (!(w->given >> f & 1))
+			continue;
+		if (event_fields[f].type == FT_STR ? !str_eq(ev->v[f].s, w->part.v[i].s)
+						   : ev->v[f].u != w->part.v[i].u)
+			return false;
+	}
+	return true;
+}
+
+/* As fill(), but with what was made for an event of the same task before, where there is that. It is made for the
+ * second event only: most processes have few. Not for kinds that are about processes, each of which differs. */
+static int fill_as_before(struct sandbox *s, struct event *ev, struct process *p)
+{
+	const struct kind_def *kind = event_kind_by_id((uint16_t)ev->kind);
+	struct who *w = &s->who[(ev->hdr.tid ^ ev->hdr.tid >> 5) % WHO_KEPT];
+	const struct image *image = image_at(p, ev);
+	uint64_t given = ev->present[0] & WHO_SPAN;
+	bool seen;
+	int r;
+
+	if (!kind || kind->family & FAM_PROC)
+		return fill(ev, p);
+	seen = w->version == version_of(p) && w->image == image && w->given == given;
+	if (seen && w->part.serial && is_same_task(w, ev)) {
+		event_part_give(&w->part, ev);
+		ev->part[EVENT_PART_WHO] = &w->part;
+		return 0;
+	}
+	r = fill(ev, p);
+	if (r < 0)
+		return r;
+	if (!seen)
+		event_part_done(&w->part);
+	if (!seen || !w->hopeless)
+		w->hopeless = seen && event_part_make(&w->part, ev, WHO_SPAN) < 0;
+	w->version = version_of(p);
+	w->image = image;
+	w->given = given;
+	return 0;
+}
+
 /* ---- learning ---- */
 
 /* The image of an ancestor named by an exec record: what it runs now, else what it ran when the
@@ -203,6 +269,7 @@ static void learn_ancestors(struct sandbox *s, struct process *p, const struct e
 		fresh[i].image = ancestor_image(s, p, v[i].pid, v[i].start);
 	}
 	ancestors_drop(s, p);
+	changed(p);
 	memcpy(p->ancestors, fresh, n * sizeof(fresh[0]));
 	p->ancestors_n = (uint8_t)n;
 }
@@ -223,6 +290,7 @@ static int learn_exec(struct sandbox *s, const struct event *ev)
 		return -ENOMEM;
 	}
 	image_drop(s, p->old_image);
+	changed(p);
 	p->old_image = p->image;
 	p->image = image;
 	p->image_since = event_u64(ev, F_MONO);
@@ -241,6 +309,7 @@ static int learn_fork(struct sandbox *s, const struct event *ev)
 		return -ENOMEM;
 	if (child->image || child->ancestors_n) /* its exec came first */
 		return 0;
+	changed(child);
 	parent = process_find(s, pid, start); /* after the add, which may have evicted it */
 	child->ancestors[0] = (struct ancestor){ .pid = (uint32_t)pid, .start = start };
 	copy_comm(child->ancestors[0].comm, event_str(ev, F_PROC_COMM));
@@ -290,7 +359,7 @@ int processes_apply(struct sandbox *s, struct event *ev)
 	p = process_find(s, ev->v[F_PROC_PID].u, event_u64(ev, F_PROC_START));
 	if (p) {
 		lru_touch(&s->processes, &p->node);
-		r = fill(ev, p);
+		r = fill_as_before(s, ev, p);
 		if (r < 0)
 			return r;
 	}

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include "userspace/enrich/enrich.h"
 #include "userspace/enrich/lru.h"
+#include "userspace/event/part.h"
 
 #define PROCESSES_DEFAULT   16384
 #define DNS_ENTRIES_DEFAULT 4096
@@ -18,9 +19,19 @@
 #define IMAGE_BYTES_MAX	    (32u << 20) /* exe, argv and cwd of all processes of a sandbox */
 #define IMAGE_ARGS_BYTES    4096	/* of argv repeated on events that are no exec */
 #define IMAGE_ARGS_MAX	    64
+#define WHO_KEPT	    32 /* processes, of all sandboxes, whose part of an event is kept as text */
 
 struct hash_key {
 	unsigned char k[16];
+};
+
+/* What the events of a task have in common. */
+struct who {
+	uint64_t version; /* of the process, when this was made or, without a part, looked for */
+	const void *image;
+	uint64_t given; /* fields that the event has by itself */
+	bool hopeless;	/* no part can be made of it */
+	struct event_part part;
 };
 
 struct exited {
@@ -30,12 +41,14 @@ struct exited {
 
 struct sandbox {
 	const struct hash_key *hash_key;
+	struct who *who;	       /* WHO_KEPT of them, everybody's */
 	struct enrich_session session; /* strings owned by `text` */
 	struct ip_addr resolvers[ENRICH_RESOLVERS_MAX];
 	char *text; /* session, name, tenant, host, then env_values */
 	size_t text_n;
 	size_t text_told; /* of it, what goes into events */
-	bool moved;	  /* mounts or roots are not those it was built with any more */
+	struct event_part part;
+	bool moved; /* mounts or roots are not those it was built with any more */
 
 	struct lru processes;
 	size_t image_bytes;

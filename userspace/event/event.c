@@ -118,6 +118,7 @@ void event_init(struct event *ev, enum wire_kind kind, struct arena *arena)
 	memset(&ev->hdr, 0, sizeof(ev->hdr));
 	ev->arena = arena;
 	ev->is_clean = false;
+	memset(ev->part, 0, sizeof(ev->part));
 	memset(ev->present, 0, sizeof(ev->present));
 	event_set_u64(ev, F_V, EVENT_SCHEMA_VERSION);
 	if (def)

@@ -57,10 +57,16 @@ union field_value {
 	} answers;
 };
 
+struct event_part;
+
+enum { EVENT_PART_SESSION, EVENT_PART_WHO, EVENT_PARTS };
+
 struct event {
 	enum wire_kind kind;
 	struct wire_hdr hdr; /* as decoded; zero for events the agent makes itself */
 	bool is_clean;	     /* has no secret in it any more */
+	/* Runs of fields that it has in common with others (event/part.h); NULL: none. */
+	const struct event_part *part[EVENT_PARTS];
 	struct arena *arena; /* owns every pointer below */
 	uint64_t present[EVENT_PRESENT_WORDS];
 	union field_value v[F_COUNT];

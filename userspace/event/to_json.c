@@ -9,6 +9,7 @@
 
 #include "userspace/event/json_keys.h"
 #include "userspace/event/json_value.h"
+#include "userspace/event/part.h"
 
 /* A text of ours, padded to JSON_KEY_MAX. A member that is the first of its object has no comma. */
 static inline char *put_key(char *d, const char key[JSON_KEY_MAX], size_t n)
@@ -105,14 +106,52 @@ void event_raw_to_json(const struct event *ev, struct buf *out)
 	json_object_end(&j);
 }
 
+/* Where the text of a part stands in for its fields. */
+struct parts {
+	uint64_t starts; /* first fields, of the first 64 */
+	const struct event_part *v[EVENT_PARTS];
+};
+
+static void find_parts(struct parts *ps, const struct event *ev)
+{
+	ps->starts = 0;
+	for (unsigned i = 0; i < EVENT_PARTS; i++) {
+		ps->v[i] = ev->part[i] && event_part_holds(ev->part[i], ev) ? ev->part[i] : NULL;
+		if (ps->v[i])
+			ps->starts |= ps->v[i]->mask & -ps->v[i]->mask;
+	}
+}
+
+static const struct event_part *part_at(const struct parts *ps, size_t f)
+{
+	for (unsigned i = 0; i < EVENT_PARTS; i++)
+		if (ps->v[i] && ps->v[i]->mask >> f & 1)
+			return ps->v[i];
+	return NULL;
+}
+
+static char *put_part(struct json_writer *w, char *d, const struct event_part *p)
+{
+	d = ensure(w, d, p->json.n + SLACK);
+	if (!d)
+		return NULL;
+	if (d[-1] != '{')
+		*d++ = ',';
+	memcpy(d, p->json.p, p->json.n);
+	return d + p->json.n;
+}
+
 static char *put_members(struct json_writer *w, char *d, const struct event *ev)
 {
+	struct parts parts;
 	uint8_t group = 0;
 
+	find_parts(&parts, ev);
 	for (size_t word = 0; word < EVENT_PRESENT_WORDS; word++) {
 		for (uint64_t bits = ev->present[word]; bits; bits &= bits - 1) {
 			size_t f = word * 64 + (size_t)__builtin_ctzll(bits);
 			const struct json_field_key *k = &json_keys[f];
+			const struct event_part *part;
 
 			d = ensure(w, d, SLACK);
 			if (!d)
@@ -121,13 +160,49 @@ static char *put_members(struct json_writer *w, char *d, const struct event *ev)
 				d = enter_group(d, group, k->group);
 				group = k->group;
 			}
-			d = put_value(w, put_key(d, k->key, k->n), k->type, &ev->v[f]);
+			if (!word && parts.starts >> f & 1) {
+				part = part_at(&parts, f);
+				d = put_part(w, d, part);
+				bits &= ~part->mask | (1ull << f);
+			} else {
+				d = put_value(w, put_key(d, k->key, k->n), k->type, &ev->v[f]);
+			}
 			if (!d)
 				return NULL;
 		}
 	}
 	d = ensure(w, d, SLACK);
 	return d ? enter_group(d, group, 0) : NULL;
+}
+
+int event_members_to_json(const struct event *ev, uint64_t mask, struct buf *out)
+{
+	struct json_writer w = { .out = out };
+	size_t n = out->n;
+	char *d;
+	int r;
+
+	json_keys_init();
+	r = buf_reserve(out, SLACK);
+	if (r < 0)
+		return r;
+	w.error = -EMSGSIZE;
+	w.end = out->p + out->cap;
+	d = out->p + n;
+	*d++ = '{'; /* so that the first member has no comma */
+	for (uint64_t bits = mask; bits; bits &= bits - 1) {
+		int f = __builtin_ctzll(bits);
+
+		d = ensure(&w, d, SLACK);
+		if (d)
+			d = put_value(&w, put_key(d, json_keys[f].key, json_keys[f].n),
+				      json_keys[f].type, &ev->v[f]);
+		if (!d)
+			return w.error;
+	}
+	out->n = (size_t)(d - out->p) - 1;
+	memmove(out->p + n, out->p + n + 1, out->n - n);
+	return 0;
 }
 
 int event_to_json(const struct event *ev, struct buf *out)

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "userspace/event/event.h"
+#include "userspace/event/part.h"
 #include "userspace/redact/internal.h"
 
-#define CLEAN_MAX 248 /* longer texts are looked through each time */
-#define COMM_CUT  15  /* bytes of a comm that may have been longer: TASK_COMM_LEN - 1 */
+#define CLEAN_MAX  248 /* longer texts are looked through each time */
+#define PARTS_KEPT 64
+#define COMM_CUT   15 /* bytes of a comm that may have been longer: TASK_COMM_LEN - 1 */
 #define LONG_CUT \
 	4000 /* bytes from which on a text may have been cut at some limit without a word of that */
 
@@ -19,6 +20,7 @@ struct redact_clean {
 		char p[CLEAN_MAX];
 	} text[F_COUNT];
 	uint64_t looked[EVENT_PRESENT_WORDS]; /* fields that quote the sandbox */
+	uint64_t parts[PARTS_KEPT]; /* serials of parts without a secret, by their lowest bits */
 };
 
 /* Everything is looked through but what we or the kernel choose from a few words, and hashes. */
@@ -355,6 +357,68 @@ static void hash_field(struct job *j, enum field_id f)
 	j->places++;
 }
 
+/* ---- parts ---- */
+
+static bool has_edge(const struct event *ev, size_t f)
+{
+	const union field_value *v = &ev->v[f];
+	size_t bytes = 0;
+
+	switch (event_fields[f].type) {
+	case FT_STR:
+		return edges_of(ev, f, v->s.n);
+	case FT_STRLIST:
+		for (size_t i = 0; i < v->list.n; i++)
+			bytes += v->list.v[i].n + 1;
+		return edges_of(ev, f, bytes);
+	case FT_ANCESTORS:
+		for (size_t i = 0; i < v->ancestors.n; i++)
+			if (edges_of(ev, f, v->ancestors.v[i].comm.n) ||
+			    v->ancestors.v[i].exe.n >= LONG_CUT)
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* Fields that need no look: of parts that were clean before. *ret_new: parts that will have been looked through. */
+static uint64_t clean_parts(const struct redact_clean *c, const struct event *ev, unsigned *ret_new)
+{
+	uint64_t known = 0;
+
+	*ret_new = 0;
+	if (event_has(ev, F_TRUNCATED))
+		return 0;
+	for (unsigned i = 0; i < EVENT_PARTS; i++) {
+		const struct event_part *p = ev->part[i];
+
+		if (!p || !event_part_holds(p, ev))
+			continue;
+		if (c->parts[p->serial % PARTS_KEPT] == p->serial)
+			known |= p->mask;
+		else
+			*ret_new |= 1u << i;
+	}
+	return known;
+}
+
+/* Nothing was found in the event. What was looked through with an edge is looked through each time. */
+static void parts_are_clean(struct redact_clean *c, const struct event *ev, unsigned which)
+{
+	for (unsigned i = 0; i < EVENT_PARTS; i++) {
+		const struct event_part *p = ev->part[i];
+		bool edge = false;
+
+		if (!(which >> i & 1))
+			continue;
+		for (unsigned k = 0; k < p->n && !edge; k++)
+			edge = has_edge(ev, p->field[k]);
+		if (!edge)
+			c->parts[p->serial % PARTS_KEPT] = p->serial;
+	}
+}
+
 static void one_field(struct job *j, size_t f)
 {
 	switch (event_fields[f].type) {
@@ -390,19 +454,24 @@ void redact_bare(struct redact *x, struct event *ev)
 int redact_event(struct redact *x, const struct event *ev, struct event **ret)
 {
 	struct job j = { .x = x, .from = ev };
+	uint64_t known;
+	unsigned parts;
 
 	if (!x->clean && !make_clean(x))
 		return -ENOMEM;
-	for (size_t w = 0; w < EVENT_PRESENT_WORDS; w++)
-		for (uint64_t bits = ev->present[w] & x->clean->looked[w]; bits && !j.error;
-		     bits &= bits - 1)
+	known = clean_parts(x->clean, ev, &parts);
+	for (size_t w = 0; w < EVENT_PRESENT_WORDS; w++, known = 0)
+		for (uint64_t bits = ev->present[w] & x->clean->looked[w] & ~known;
+		     bits && !j.error; bits &= bits - 1)
 			one_field(&j, w * 64 + (size_t)__builtin_ctzll(bits));
 	hash_field(&j, F_FILE_SHA256);
 	hash_field(&j, F_FILE_SHA256_BEFORE);
 	if (j.error)
 		return j.error;
-	if (!j.to)
+	if (!j.to) {
+		parts_are_clean(x->clean, ev, parts);
 		return 0;
+	}
 	event_set_u64(j.to, F_REDACTIONS, event_u64(ev, F_REDACTIONS) + j.places);
 	*ret = j.to;
 	return 1;

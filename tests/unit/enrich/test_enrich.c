@@ -261,13 +261,13 @@ static void a_full_arena_is_an_error(void **state)
 
 	add_session(f, 1);
 	exec_of(f, 1, 7, "/bin/a", 1);
-	for (size_t limit = 8; limit <= 24; limit += 8) {
+	for (size_t limit = 8; limit <= 16; limit += 8) {
 		arena_init(&small, limit);
 		event_init(&ev, WIRE_FILE_MKDIR, &small);
 		ev.hdr.sandbox = 1;
 		event_set_u64(&ev, F_PROC_PID, 7);
 		event_set_u64(&ev, F_PROC_START, 7);
-		assert_int_equal(enrich_apply(f->enrich, &ev), limit < 24 ? -ENOMEM : 0);
+		assert_int_equal(enrich_apply(f->enrich, &ev), limit < 16 ? -ENOMEM : 0);
 		arena_done(&small);
 	}
 }
@@ -303,6 +303,62 @@ static void open_files_keep_their_paths(void **state)
 	path_of_writes(f, 2, NULL);
 }
 
+/* What events of one task have in common is told as for the first one, until the task changes. */
+static struct str text_of(struct fixture *f, uint32_t sandbox, const char *comm)
+{
+	static char text[512];
+	struct event *ev = start(f, WIRE_FILE_MKDIR, sandbox, 7);
+	struct buf out = { 0 };
+	struct str s;
+
+	ev->hdr.tid = 7;
+	event_set_u64(ev, F_PROC_TID, 7);
+	event_set_strz(ev, F_PROC_COMM, comm);
+	assert_int_equal(enrich_apply(f->enrich, ev), 0);
+	assert_int_equal(event_to_json(ev, &out), 0);
+	assert_true(out.n < sizeof(text));
+	memset(text, 0, sizeof(text));
+	memcpy(text, out.p, out.n);
+	s = (struct str){ text, out.n };
+	buf_done(&out);
+	return s;
+}
+
+static void events_of_a_task_have_a_part_in_common(void **state)
+{
+	static const char *const exes[] = { "/bin/a", "/bin/b" };
+	struct fixture *f = *state;
+	struct str first;
+	char kept[512];
+
+	add_session(f, 1);
+	add_session(f, 2);
+	for (int turn = 0; turn < 4; turn++) {
+		exec_of(f, 1, 7, exes[turn % 2], 3);
+		first = text_of(f, 1, "a");
+		memcpy(kept, first.p, first.n);
+		first.p = kept;
+		assert_non_null(memmem(first.p, first.n, exes[turn % 2], 6));
+		assert_null(f->ev.part[EVENT_PART_WHO]);
+		for (int i = 0; i < 3; i++)
+			assert_true(str_eq(text_of(f, 1, "a"), first));
+		assert_non_null(f->ev.part[EVENT_PART_WHO]);
+		assert_non_null(f->ev.part[EVENT_PART_SESSION]);
+		/* its own of another sandbox, though all of its numbers are the same */
+		exec_of(f, 2, 7, "/bin/other", 3);
+		for (int i = 0; i < 3; i++)
+			assert_null(memmem(text_of(f, 2, "a").p, 400, exes[turn % 2], 6));
+		for (int i = 0; i < 3; i++)
+			assert_true(str_eq(text_of(f, 1, "a"), first));
+		/* another name is told from the first event on that has it */
+		for (int i = 0; i < 3; i++)
+			assert_non_null(
+				memmem(text_of(f, 1, "name").p, 400, "\"comm\":\"name\"", 13));
+		for (int i = 0; i < 3; i++)
+			assert_true(str_eq(text_of(f, 1, "a"), first));
+	}
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -317,6 +373,7 @@ int main(void)
 		TEST(a_chain_of_forks_keeps_eight_ancestors),
 		TEST(a_full_arena_is_an_error),
 		TEST(open_files_keep_their_paths),
+		TEST(events_of_a_task_have_a_part_in_common),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
