@@ -10,6 +10,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool has_cast = false; /* set by user space: bpf_rdonly_cast is there */
+const volatile __u32 wake_bytes = 64 * 1024;
 const volatile bool has_x32 = false;  /* and x32_sys_call */
 
 /* Seen by user space: which hook was reached while `armed` was set. A hook can load and attach and never

@@ -5,7 +5,9 @@
 
 #include "bpf/lib/fail.bpf.h"
 
-#define WAKE_BYTES (64 * 1024) /* a wake-up costs the producer 25-40 us: batch telemetry */
+/* A wake-up costs the producer 25-40 us. A reader in a storm looks by itself before so much has come together
+ * (set before load: a part of the ring). */
+extern const volatile __u32 wake_bytes;
 /* What need not be acted on within microseconds wakes once in that time. More than the 2 ms after which a reader
  * that gets something looks by itself (CAPTURE_TICK_MS): so in a storm it is the reader's timer, not the producer
  * that pays. */
@@ -71,7 +73,7 @@ GLOBAL int wake_flags(__u32 ring, __u32 kind, bool act, __u64 now)
 				used = bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA);
 			else
 				used = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
-			if (used < WAKE_BYTES)
+			if (used < wake_bytes)
 				return BPF_RB_NO_WAKEUP;
 		}
 	}

@@ -19,6 +19,8 @@
 #define BTF_PATH     "/sys/kernel/btf/vmlinux"
 #define URGENT_BYTES ((size_t)4 << 20)
 #define BULK_BYTES   ((size_t)8 << 20)
+#define WAKE_BYTES   ((size_t)256 << 10)
+#define WAKE_PART    8	/* of a small ring, that is enough to wake */
 #define LOAD_ROUNDS  20 /* more than there are things to find wanting one by one */
 #define GUARDS_BYTES (SANDBOXES_MAX * sizeof(struct guard))
 #define READ_SLACK_NS \
@@ -56,6 +58,7 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return err_set(err, errno, "probes: no random number: %m");
 	c->skel->rodata->made_seed = seed;
+	c->skel->rodata->wake_bytes = (__u32)MIN(WAKE_BYTES, MIN(urgent, bulk) / WAKE_PART);
 	c->skel->rodata->watchlist_mode = c->watchlist ? c->watchlist->mode : 0;
 	hooks_choose(&c->hooks, c->skel);
 	return 0;

@@ -25,6 +25,10 @@
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
 #define ENGINE_FDS	 6 /* polled besides those of operators */
+/* Of a turn's records, from which on the next turn may be later: each turn costs, and finds cold caches. What is to be
+ * acted on wakes us all the same. */
+#define STORM_RECORDS 128
+#define STORM_TICK_MS 4
 
 /* ---- life ---- */
 
@@ -507,12 +511,14 @@ static void read_control(struct engine *e)
 }
 
 /* -1: until something happens. */
-static int next_timeout(const struct engine *e, int tick, size_t held)
+static int next_timeout(const struct engine *e, int tick, size_t held, int got)
 {
 	uint64_t deadline = journal_deadline(e->journal), due = pipeline_deadline(e->pipeline);
 	uint64_t now, left;
 
-	if (held)
+	if (got >= STORM_RECORDS)
+		tick = STORM_TICK_MS;
+	else if (held)
 		return 1;
 	if (tick < 0 && e->fanout &&
 	    sink_watch_is_needed(&e->sinks, journal_next_seq(e->journal) - 1))
@@ -581,7 +587,7 @@ static void loop(struct engine *e)
 		if (e->fanout && (got > 0 || deadline))
 			fanout_notify(e->fanout);
 		control_poll(&e->control, fds + ENGINE_FDS);
-		n = poll(fds, ARRAY_SIZE(fds), more ? 0 : next_timeout(e, tick, held));
+		n = poll(fds, ARRAY_SIZE(fds), more ? 0 : next_timeout(e, tick, held, got));
 		if (n < 0 && errno != EINTR)
 			break;
 		if (n > 0 && fds[2].revents)
