@@ -27,8 +27,48 @@ struct builder {
 	struct pair *node; /* chains of hits */
 	size_t nodes_n, nodes_cap;
 	size_t hits_n, hits_cap;
+	struct arena tmp; /* what is not needed any more when the index is made */
 	bool failed;
 };
+
+static void *tmp_alloc(struct builder *g, size_t n)
+{
+	void *p = arena_zalloc(&g->tmp, n ? n : 1);
+
+	if (!p)
+		g->failed = g->rs->oom = true;
+	return p;
+}
+
+/* As rs_grow, for what is still growing. */
+static int tmp_grow(struct builder *g, void *pv, size_t *cap, size_t n, size_t elem)
+{
+	size_t want = *cap ? *cap * 2 : 16;
+	void **v = pv, *p;
+
+	if (n < *cap)
+		return 0;
+	p = tmp_alloc(g, want * elem);
+	if (!p)
+		return -ENOMEM;
+	if (n)
+		memcpy(p, *v, n * elem);
+	*v = p;
+	*cap = want;
+	return 0;
+}
+
+/* What has its final size, into the memory of the rules. */
+static void keep(struct builder *g, void *pv, size_t n, size_t elem)
+{
+	void **v = pv, *p = rs_alloc(g->rs, n * elem);
+
+	g->failed |= !p;
+	if (p && n)
+		memcpy(p, *v, n * elem);
+	if (p)
+		*v = p;
+}
 
 /* ---- which checks can be looked up ---- */
 
@@ -89,11 +129,9 @@ static uint32_t guard(struct builder *g, const struct pred *p, bool neg);
 
 static uint32_t guard_atom(struct builder *g, const struct pred *p, bool neg)
 {
-	struct ruleset *rs = g->rs;
-
 	if (neg || index_family_of(p->atom) == IX_NONE || !g->local[p->atom->idx])
 		return NO_GUARD;
-	if (rs_grow(rs, &g->stack, &g->stack_cap, g->stack_n, sizeof(*g->stack)) < 0) {
+	if (tmp_grow(g, &g->stack, &g->stack_cap, g->stack_n, sizeof(*g->stack)) < 0) {
 		g->failed = true;
 		return NO_GUARD;
 	}
@@ -173,8 +211,8 @@ static uint32_t group_find(struct builder *g, const struct atom *a, bool make)
 			return i;
 	if (!make)
 		return 0;
-	if (rs_grow(g->rs, &g->group_next, &cap, ix->groups_n, sizeof(*g->group_next)) < 0 ||
-	    rs_grow(g->rs, &ix->group, &g->groups_cap, ix->groups_n, sizeof(*ix->group)) < 0) {
+	if (tmp_grow(g, &g->group_next, &cap, ix->groups_n, sizeof(*g->group_next)) < 0 ||
+	    tmp_grow(g, &ix->group, &g->groups_cap, ix->groups_n, sizeof(*ix->group)) < 0) {
 		g->failed = true;
 		return 0;
 	}
@@ -185,7 +223,7 @@ static uint32_t group_find(struct builder *g, const struct atom *a, bool make)
 
 static bool guard_pair(struct builder *g, uint32_t atom, uint32_t prog)
 {
-	if (rs_grow(g->rs, &g->guard_of, &g->guards_cap, g->guards_n, sizeof(*g->guard_of)) < 0)
+	if (tmp_grow(g, &g->guard_of, &g->guards_cap, g->guards_n, sizeof(*g->guard_of)) < 0)
 		return false;
 	g->guard_of[g->guards_n++] = (struct pair){ atom, prog };
 	return true;
@@ -249,7 +287,7 @@ static void guard_runs(struct builder *g)
 
 static uint32_t chain_add(struct builder *g, uint32_t chain, uint32_t atom)
 {
-	if (rs_grow(g->rs, &g->node, &g->nodes_cap, g->nodes_n, sizeof(*g->node)) < 0) {
+	if (tmp_grow(g, &g->node, &g->nodes_cap, g->nodes_n, sizeof(*g->node)) < 0) {
 		g->failed = true;
 		return chain;
 	}
@@ -262,7 +300,7 @@ static void chain_to_run(struct builder *g, uint32_t chain, uint32_t *first, uin
 	*first = (uint32_t)g->hits_n;
 	*n = 0;
 	for (; chain && !g->failed; chain = g->node[chain - 1].to) {
-		if (rs_grow(g->rs, &g->ix->hit, &g->hits_cap, g->hits_n, sizeof(*g->ix->hit)) < 0) {
+		if (tmp_grow(g, &g->ix->hit, &g->hits_cap, g->hits_n, sizeof(*g->ix->hit)) < 0) {
 			g->failed = true;
 			return;
 		}
@@ -319,7 +357,7 @@ static void map_add(struct builder *g, struct bytemap *m, struct str key, uint32
 	if (m->n * 2 >= m->cap) {
 		struct bytemap bigger = { .cap = m->cap ? m->cap * 4 : 64, .n = m->n };
 
-		bigger.slot = rs_alloc(g->rs, bigger.cap * sizeof(*bigger.slot));
+		bigger.slot = tmp_alloc(g, bigger.cap * sizeof(*bigger.slot));
 		if (!bigger.slot) {
 			g->failed = true;
 			return;
@@ -396,8 +434,8 @@ static void trie_classes(struct trie *t, const struct group *gr, const struct at
 /* Aho-Corasick: complete the transitions, and link each node to its longest suffix with hits. */
 static bool trie_automaton(struct builder *g, struct trie *t)
 {
-	uint32_t *fail = rs_alloc(g->rs, t->nodes * sizeof(*fail));
-	uint32_t *queue = rs_alloc(g->rs, t->nodes * sizeof(*queue));
+	uint32_t *fail = tmp_alloc(g, t->nodes * sizeof(*fail));
+	uint32_t *queue = tmp_alloc(g, t->nodes * sizeof(*queue));
 	uint32_t head = 0, tail = 0;
 
 	t->dict = rs_alloc(g->rs, t->nodes * sizeof(*t->dict));
@@ -434,11 +472,9 @@ static bool trie_build(struct builder *g, struct group *gr, const uint32_t *memb
 	trie_classes(t, gr, g->b->atom, member, n, &bytes);
 	if (t->classes > 255 || bytes * t->classes > TRIE_CELLS_MAX)
 		return false;
-	t->next = rs_alloc(g->rs, bytes * t->classes * sizeof(*t->next));
-	chain = rs_alloc(g->rs, bytes * sizeof(*chain));
-	t->first = rs_alloc(g->rs, bytes * sizeof(*t->first));
-	t->n = rs_alloc(g->rs, bytes * sizeof(*t->n));
-	if (!t->next || !chain || !t->first || !t->n)
+	t->next = tmp_alloc(g, bytes * t->classes * sizeof(*t->next));
+	chain = tmp_alloc(g, bytes * sizeof(*chain));
+	if (!t->next || !chain)
 		return false;
 	t->nodes = 1;
 	for (size_t i = 0; i < n; i++) {
@@ -455,6 +491,12 @@ static bool trie_build(struct builder *g, struct group *gr, const uint32_t *memb
 		}
 		chain[node] = chain_add(g, chain[node], member[i]);
 	}
+	keep(g, &t->next, (size_t)t->nodes * t->classes,
+	     sizeof(*t->next)); /* beginnings are shared */
+	t->first = rs_alloc(g->rs, t->nodes * sizeof(*t->first));
+	t->n = rs_alloc(g->rs, t->nodes * sizeof(*t->n));
+	if (g->failed || !t->first || !t->n)
+		return false;
 	for (uint32_t i = 0; i < t->nodes; i++)
 		chain_to_run(g, chain[i], &t->first[i], &t->n[i]);
 	return (gr->fam != IX_SUB && gr->fam != IX_ISUB) || trie_automaton(g, t);
@@ -493,6 +535,7 @@ static bool group_fill(struct builder *g, struct group *gr, const uint32_t *memb
 		return trie_build(g, gr, member, n);
 	for (size_t i = 0; i < n; i++)
 		map_member(g, gr, member[i]);
+	keep(g, &gr->map.slot, gr->map.cap, sizeof(*gr->map.slot));
 	for (uint32_t i = 0; i < gr->map.cap && !g->failed; i++)
 		if (gr->map.slot[i].chain)
 			chain_to_run(g, gr->map.slot[i].chain, &gr->map.slot[i].first,
@@ -502,7 +545,7 @@ static bool group_fill(struct builder *g, struct group *gr, const uint32_t *memb
 
 static void fill_groups(struct builder *g)
 {
-	uint32_t *member = rs_alloc(g->rs, g->b->atoms_n * sizeof(*member));
+	uint32_t *member = tmp_alloc(g, g->b->atoms_n * sizeof(*member));
 
 	for (uint32_t k = 0; member && k < g->ix->groups_n && !g->failed; k++) {
 		struct group *gr = &g->ix->group[k];
@@ -536,23 +579,32 @@ static void drop_index(struct bucket *b, struct bucket_index *ix)
 void bucket_index(struct ruleset *rs, struct bucket *b, uint32_t *local)
 {
 	struct bucket_index *ix = rs_alloc(rs, sizeof(*ix));
-	uint32_t *count = rs_alloc(rs, RULE_ACCESS_MAX * sizeof(*count));
-	struct builder *g = rs_alloc(rs, sizeof(*g));
+	struct builder *g = calloc(1, sizeof(*g));
+	uint32_t *count;
 
-	if (!ix || !g || !count || !b->progs_n)
-		return;
+	rs->oom |= !g;
+	if (!ix || !g || !b->progs_n)
+		goto out;
 	*g = (struct builder){ .rs = rs, .b = b, .ix = ix, .local = local };
+	arena_init(&g->tmp, RULE_ARENA_MAX);
 	ix->known = rs_alloc(rs, (b->atoms_n / 64 + 1) * sizeof(*ix->known));
 	ix->always = rs_alloc(rs, (b->progs_n / 64 + 1) * sizeof(*ix->always));
-	if (!ix->known || !ix->always)
-		return;
+	count = tmp_alloc(g, RULE_ACCESS_MAX * sizeof(*count));
+	if (!ix->known || !ix->always || !count)
+		goto out;
 	for (uint32_t i = 0; i < b->progs_n; i++)
 		guard_program(g, i, count, true);
 	for (uint32_t i = 0; i < b->progs_n; i++)
 		guard_program(g, i, count, false);
 	guard_runs(g);
 	fill_groups(g);
+	keep(g, &ix->group, ix->groups_n, sizeof(*ix->group));
+	keep(g, &ix->hit, g->hits_n, sizeof(*ix->hit));
 	if (g->failed)
 		drop_index(b, ix);
 	b->index = ix;
+out:
+	if (g)
+		arena_done(&g->tmp);
+	free(g);
 }
