@@ -34,6 +34,16 @@ struct lru_key key_exact(const struct sandbox *s, uint64_t a, uint64_t b)
 	return key;
 }
 
+struct lru_key key_of_ids(const struct sandbox *s, uint64_t a, uint64_t b)
+{
+	unsigned __int128 product;
+	uint64_t secret[2];
+
+	memcpy(secret, s->hash_key->k, sizeof(secret));
+	product = (unsigned __int128)(a ^ secret[0]) * (b ^ secret[1]);
+	return (struct lru_key){ a, b, (uint64_t)product ^ (uint64_t)(product >> 64) };
+}
+
 struct lru_key key_of_bytes(const struct sandbox *s, const void *p, size_t n)
 {
 	uint64_t out[2];

@@ -100,7 +100,7 @@ int opens_apply(struct sandbox *s, struct event *ev)
 
 	if (!event_has(ev, F_FILE_OPEN_ID))
 		return 0;
-	key = key_exact(s, ev->v[F_FILE_OPEN_ID].u, 0);
+	key = key_of_ids(s, ev->v[F_FILE_OPEN_ID].u, 0);
 	if (event_str(ev, F_FILE_PATH).n) {
 		remember(s, &key, ev->v[F_FILE_PATH].s);
 		return 0;

@@ -56,14 +56,14 @@ void processes_init(struct sandbox *s, size_t max)
 
 static struct process *process_find(struct sandbox *s, uint64_t pid, uint64_t start)
 {
-	struct lru_key key = key_exact(s, start, pid);
+	struct lru_key key = key_of_ids(s, start, pid);
 
 	return (struct process *)lru_find(&s->processes, &key);
 }
 
 static struct process *process_get(struct sandbox *s, uint64_t pid, uint64_t start)
 {
-	struct lru_key key = key_exact(s, start, pid);
+	struct lru_key key = key_of_ids(s, start, pid);
 	struct lru_node *node = lru_find(&s->processes, &key);
 
 	return (struct process *)(node ? node : lru_add(&s->processes, &key));
