@@ -7,6 +7,7 @@ import random
 import shutil
 import unittest
 
+from terminal import Terminal
 from warder import *
 
 
@@ -69,6 +70,14 @@ class Verify(TestCase):
             self.assertNotEqual(done.code, 0)
             self.assertEqual(done.out, b"")
             self.assertOneLine(done, path)
+
+    def test_a_bar_for_who_waits(self):
+        """On a terminal, and gone when it is done; nothing of it elsewhere."""
+        with Terminal([WARDER, "verify", self.s.dir], 24, 80, {**self.env, "TERM": "xterm"}) as t:
+            self.assertEqual(t.end(), 0, t.out)
+        self.assertIn(b"\rverifying [" + 30 * b"#" + b"] 100%\r\x1b[Kintact", t.out)
+        done = self.warder("verify", self.s.dir)
+        self.assertEqual(done.err, b"")
 
     def test_as_json(self):
         import json
@@ -163,6 +172,33 @@ class Verify(TestCase):
         shutil.copy(path, other)
         self.told_by_all()
         os.unlink(other)
+        self.assertIntact(self.s)
+        for command in self.READERS:
+            self.assertCode(self.warder(command[0], self.s.dir, *command[1:]), 0)
+
+    def test_a_terminal_that_was_cut_or_added_to_is_told_by_all_readers(self):
+        self.s = self.session("sh", "-c", "for i in 1 2 3 4 5; do echo line $i; done; : > /workspace/a")
+        path = os.path.join(self.s.dir, "tty.0001.seg")
+        with open(path, "rb") as f:
+            good = f.read()
+        # Within a frame, of a frame and more, all of it; a byte, a frame, a segment and a name behind it.
+        for made, word in ((good[:-1], b"cut"), (good[:len(good) // 2], b"cut"), (b"", b"cut"), (None, b"cut"),
+                           (good + b"x", b"added to"), (good + good[100:], b"added to")):
+            if made is None:
+                os.unlink(path)
+            else:
+                with open(path, "wb") as f:
+                    f.write(made)
+            self.assertCode(self.warder("verify", self.s.dir), 1)
+            self.told_by_all()
+            for command in (["events"], ["export", "--format", "json"]):
+                self.assertIn(word, self.warder(command[0], self.s.dir, *command[1:]).err)
+        with open(path, "wb") as f:
+            f.write(good)
+        for name in ("tty.0002.seg", "tty.0003.seg", "tty.x"):
+            shutil.copy(path, os.path.join(self.s.dir, name))
+            self.told_by_all(b"added")
+            os.unlink(os.path.join(self.s.dir, name))
         self.assertIntact(self.s)
         for command in self.READERS:
             self.assertCode(self.warder(command[0], self.s.dir, *command[1:]), 0)

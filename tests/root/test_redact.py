@@ -319,6 +319,15 @@ class Redact(TestCase):
             self.assertCode(done, 125)
             self.assertIn(word, done.err.decode())
 
+    def test_reveal_where_the_terminal_was_cut(self):
+        key = self.keys()
+        s = self.session("echo", TOKEN, options=["--redact-escrow", key + ".pub"])
+        path = os.path.join(s.dir, "tty.0001.seg")
+        os.truncate(path, os.path.getsize(path) - 1)
+        done = self.warder("redact", "reveal", "--key", key, s.dir)
+        self.assertCode(done, 125)
+        self.assertIn(b"the terminal's recording has", done.err)
+
     def test_what_the_escrow_lacks_is_told(self):
         key = self.keys()
         flood = "import sys\nfor i in range(200000): print('gh' + 'p_%036x' % (i * 0x9e3779b97f4a7c15f39cc0605cedc835))"

@@ -70,6 +70,34 @@ class Sessions(TestCase):
         self.words("sessions", "reindex")
         self.assertEqual(self.listed(), [b, a])
 
+    def test_what_was_cut_or_added_to_is_listed_as_that(self):
+        """By the sizes of its files, each time it is asked for; and well again when they are as they were."""
+        a, b = (self.ran("sh", "-c", "echo x; : > /workspace/" + name) for name in ("alpha", "beta"))
+        self.assertEqual([json.loads(x)["damage"] for x in self.words("sessions", "--json").splitlines()], [None, None])
+        for name in ("events.0001.seg", "tty.0001.seg"):
+            path = os.path.join(self.bundle(a), name)
+            with open(path, "rb") as f:
+                good = f.read()
+            for made, word in ((good[:-1], "cut"), (good + good[100:], "added to")):
+                with open(path, "wb") as f:
+                    f.write(made)
+                self.assertEqual((self.listed("--state", "damaged"), self.listed("--state", "sealed")), ([a], [b]))
+                row = json.loads(self.words("sessions", "--json", "--state", "damaged"))
+                self.assertIn(word, row["damage"])
+                self.assertEqual(row["state"], "damaged")
+                self.assertEqual(json.loads(self.words("sessions", "show", "--json", a))["damage"], row["damage"])
+                self.assertRegex(self.words("sessions", "show", a), r"damage +the (record|terminal's recording) has")
+                self.assertRegex(self.words("sessions", "search", "alpha"), a + r" .* damaged ")
+            with open(path, "wb") as f:
+                f.write(good)
+            self.assertEqual(self.listed("--state", "sealed"), [b, a])
+        extra = os.path.join(self.bundle(a), "events.0002.seg")
+        shutil.copy(os.path.join(self.bundle(a), "events.0001.seg"), extra)
+        self.assertEqual(self.listed("--state", "damaged"), [a])
+        os.unlink(extra)
+        os.unlink(os.path.join(self.bundle(a), "tty.0001.seg"))
+        self.assertIn("0 of 1 segments", json.loads(self.words("sessions", "show", "--json", a))["damage"])
+
     def test_destinations(self):
         a = self.ran(PYTHON_IN_SANDBOX, "-c", "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                      "try: s.sendto(b'x', ('127.0.0.1', 4711))\nexcept OSError: pass")

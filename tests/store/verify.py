@@ -220,7 +220,7 @@ def parse_frame_header(b):
 
 
 def no_doubles(pairs):
-    known = ("format", "version", "state", "session", "records", "frames", "gaps", "bytes", "segment_count", "head", "redactions")
+    known = ("format", "version", "state", "session", "records", "frames", "gaps", "bytes", "segment_count", "head", "redactions", "terminal")
     names = [k for k, _ in pairs]
     if any(names.count(k) > 1 for k in known):
         raise ValueError("a member twice")
@@ -240,6 +240,8 @@ def parse_manifest(text):
                 if type(m[k]) is not int or m[k] < 0:
                     return None
             if type(m.get("redactions", 0)) is not int:
+                return None
+            if "terminal" in m and any(type(m["terminal"][k]) is not int or m["terminal"][k] < 0 for k in ("bytes", "segment_count")):
                 return None
         return m
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

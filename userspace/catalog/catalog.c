@@ -11,7 +11,7 @@
 #include "userspace/catalog/internal.h"
 
 /* A change of the tables changes this; an older file is thrown away, it can be made again. */
-#define CATALOG_VERSION 1
+#define CATALOG_VERSION 2
 #define TEXT_OF(x)	#x
 #define TEXT(x)		TEXT_OF(x)
 #define BUSY_MS		10000 /* another command may be reading bundles in */
@@ -20,7 +20,8 @@ static const char SCHEMA[] =
 	"CREATE TABLE session (id TEXT PRIMARY KEY, mark TEXT, state TEXT, name TEXT, tenant TEXT,"
 	" host TEXT, backend TEXT, tier TEXT, command TEXT, reason TEXT, rule TEXT, head TEXT,"
 	" started INTEGER, ended INTEGER, records INTEGER, alerts INTEGER, lost INTEGER,"
-	" bytes INTEGER, exit_code INTEGER, is_signed INTEGER, is_cut INTEGER) WITHOUT ROWID;"
+	" bytes INTEGER, exit_code INTEGER, is_signed INTEGER, is_cut INTEGER,"
+	" damage TEXT) WITHOUT ROWID;"
 	"CREATE TABLE fact (session TEXT, kind TEXT, value TEXT, count INTEGER,"
 	" PRIMARY KEY (session, kind, value)) WITHOUT ROWID;"
 	"CREATE INDEX fact_value ON fact (kind, value);"

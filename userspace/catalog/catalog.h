@@ -28,7 +28,8 @@ struct catalog_sync {
 typedef void (*catalog_progress_fn)(void *arg, uint64_t done, uint64_t total);
 
 /* Bring it up to date with the bundles in `sessions_fd`: new and changed ones are read, rows of those that
- * are gone go. A bundle that cannot be read is listed as that. */
+ * are gone go. A bundle that cannot be read is listed as that, and so is a sealed one that is shorter or longer than
+ * sealed, by the sizes of its files; whether it was altered only verify can tell. */
 int catalog_sync(struct catalog *c, int sessions_fd, catalog_progress_fn fn, void *arg,
 		 struct catalog_sync *ret, struct err *err);
 
@@ -44,6 +45,7 @@ struct catalog_filter {
 struct catalog_row {
 	const char *id, *state, *name, *tenant, *host, *backend, *tier, *command, *reason, *rule,
 		*head;
+	const char *damage; /* "" or what is wrong with the record: state `damaged` */
 	uint64_t started_ns, ended_ns, records, alerts, lost, bytes;
 	int64_t exit_code;
 	bool has_end, is_signed, is_cut;

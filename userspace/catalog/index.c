@@ -51,6 +51,7 @@ enum column {
 	C_EXIT,
 	C_SIGNED,
 	C_CUT,
+	C_DAMAGE,
 	C_COUNT,
 };
 
@@ -197,7 +198,17 @@ struct bundle_facts {
 	struct manifest_info manifest;
 	uint64_t bytes;
 	bool is_signed;
+	struct err damage; /* code 0: as many bytes as were sealed */
 };
+
+/* Who reads the manifest while it is sealed looks again: the seal comes behind it. */
+static void check_sizes(int fd, struct bundle_facts *b)
+{
+	if (!b->sealed || store_check_sizes(fd, &b->manifest, false, &b->damage) == 0)
+		return;
+	if (store_has_writer(fd) || store_check_sizes(fd, &b->manifest, false, &b->damage) == 0)
+		b->damage = (struct err){ 0 };
+}
 
 static void look_at(int fd, struct bundle_facts *ret)
 {
@@ -210,6 +221,7 @@ static void look_at(int fd, struct bundle_facts *ret)
 	ret->readable = manifest_load(fd, &text) == 0 &&
 			manifest_parse((struct str){ text.p, text.n }, &ret->manifest) == 0;
 	ret->sealed = ret->readable && ret->manifest.sealed;
+	check_sizes(fd, ret);
 	if (store_size(fd, &ret->bytes, &mark) < 0)
 		mark = 0; /* as much as was seen; read again when it can be */
 	ret->is_signed = fstatat(fd, "checkpoints.log", &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -220,20 +232,21 @@ static void look_at(int fd, struct bundle_facts *ret)
 /* A whole record of another session, put where this one was, is none of this session. */
 static struct str state_of(const struct indexer *x, const struct bundle_facts *b, bool damaged)
 {
-	if (damaged)
+	if (damaged || b->damage.code)
 		return STR("damaged");
 	if (!x->strict && b->readable && strcmp(b->manifest.session, x->id) != 0)
 		return STR("other");
 	return b->sealed ? STR("sealed") : STR("open");
 }
 
-static void bind_bundle(struct indexer *x, const struct bundle_facts *b, bool damaged)
+/* `why`: it could not be read to its end. */
+static void bind_bundle(struct indexer *x, const struct bundle_facts *b, const struct err *why)
 {
 	sqlite3_stmt *s = x->session;
 
 	bind_text(s, C_ID, str_from(x->id));
 	bind_text(s, C_MARK, str_from(b->mark));
-	bind_text(s, C_STATE, state_of(x, b, damaged));
+	bind_text(s, C_STATE, state_of(x, b, why->code));
 	bind_text(s, C_HEAD, str_from(b->manifest.head));
 	bind_u64(s, C_RECORDS, b->sealed ? b->manifest.records : x->records);
 	bind_u64(s, C_ALERTS, x->alerts);
@@ -241,6 +254,8 @@ static void bind_bundle(struct indexer *x, const struct bundle_facts *b, bool da
 	bind_u64(s, C_BYTES, b->bytes);
 	bind_u64(s, C_SIGNED, b->is_signed);
 	bind_u64(s, C_CUT, x->cut);
+	if (why->code || b->damage.code)
+		bind_text(s, C_DAMAGE, str_from(err_text(b->damage.code ? &b->damage : why)));
 }
 
 static int replace_rows(struct indexer *x, int fd, const struct bundle_facts *b, struct err *err)
@@ -252,7 +267,7 @@ static int replace_rows(struct indexer *x, int fd, const struct bundle_facts *b,
 
 	x->session = catalog_prepare(
 		x->c,
-		"INSERT OR REPLACE INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+		"INSERT OR REPLACE INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 		err);
 	x->fact = catalog_prepare(x->c,
 				  "INSERT INTO fact VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET "
@@ -266,7 +281,11 @@ static int replace_rows(struct indexer *x, int fd, const struct bundle_facts *b,
 	r = session_walk(fd, add_event, x, NULL, &why);
 	if (r == -EIO || r == -ENOMEM || (r < 0 && x->strict))
 		return err_set(err, r, "%s", err_text(&why));
-	bind_bundle(x, b, r < 0);
+	if (r < 0 && !why.code)
+		err_set(&why, r, "the record cannot be read: %m");
+	if (r >= 0)
+		why = (struct err){ 0 };
+	bind_bundle(x, b, &why);
 	return sqlite3_step(x->session) == SQLITE_DONE ? 0 : catalog_error(x->c, err);
 }
 

@@ -50,7 +50,8 @@ static void build_list(struct query *q, const struct catalog_filter *f)
 {
 	buf_addz(&q->sql,
 		 "SELECT id, state, name, tenant, host, backend, tier, command, reason, rule, head,"
-		 " started, ended, records, alerts, lost, bytes, exit_code, is_signed, is_cut"
+		 " started, ended, records, alerts, lost, bytes, exit_code, is_signed, is_cut,"
+		 " damage"
 		 " FROM session WHERE 1");
 	where_text(q, "id = @", f->id);
 	where_text(q, "tenant GLOB @", f->tenant);
@@ -107,6 +108,9 @@ static void read_row(sqlite3_stmt *s, struct catalog_row *row)
 	row->exit_code = sqlite3_column_int64(s, col++);
 	row->is_signed = sqlite3_column_int(s, col++);
 	row->is_cut = sqlite3_column_int(s, col++);
+	row->damage = (const char *)sqlite3_column_text(s, col++);
+	if (!row->damage)
+		row->damage = "";
 }
 
 int catalog_list(struct catalog *c, const struct catalog_filter *f, catalog_row_fn fn, void *arg,

@@ -214,6 +214,8 @@ static int send_log(int client, int bundle, bool follow, struct err *err)
 			r = terminal_reader_open(&reader, bundle, err);
 		while (r == 0 && (r = terminal_reader_next(reader, &rec, &seq, err)) == 1)
 			r = send_data(client, &rec);
+		if (r == 0 && last)
+			r = bundle_check_end(bundle, UINT64_MAX, err);
 		if (r < 0 || last || !follow)
 			break;
 		if (poll(&p, 1, FOLLOW_MS) == 1 && p.revents & (POLLHUP | POLLERR))

@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/trail.h"
+#include "userspace/store/files.h"
 #include "userspace/store/keys.h"
 #include "userspace/store/manifest.h"
 
@@ -153,14 +153,6 @@ static int has_seal(int fd, uint64_t records, struct err *err)
 	return r < 0 ? r : journal_reader_at_end(reader);
 }
 
-/* The manifest is written before the seal: who writes both holds this lock. */
-static bool has_writer(int fd)
-{
-	auto_close int dir = openat(fd, ".", BUNDLE_FLAGS);
-
-	return dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) < 0;
-}
-
 int bundle_check_end(int fd, uint64_t last, struct err *err)
 {
 	auto_buf struct buf text = { 0 };
@@ -172,12 +164,14 @@ int bundle_check_end(int fd, uint64_t last, struct err *err)
 	    manifest_parse((struct str){ text.p, text.n }, &m) < 0 || !m.sealed)
 		return 0;
 	r = has_seal(fd, m.records, err);
-	if (r == 0 && has_writer(fd))
+	if (r == 0 && store_has_writer(fd)) /* the manifest is written before the seal */
 		return 0;
 	if (r == 0) /* it may have come in between */
 		r = has_seal(fd, m.records, err);
-	if (r != 0)
-		return MIN(r, 0);
+	if (r == 1)
+		return store_check_sizes(fd, &m, true, err);
+	if (r < 0)
+		return r;
 	if (last < m.records)
 		return err_set(err, EBADMSG,
 			       "the record ends at %llu of %llu: it was cut; see `warder verify`",

@@ -21,8 +21,8 @@ int bundle_open_told(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, c
  * the wrong place proves itself, but not that it is the one asked for. */
 int bundle_open_id(int *ret_fd, char ret_id[ULID_LEN + 1], const char *word, struct err *err);
 /* After the last record that could be read, `last` (UINT64_MAX: not counted): -EBADMSG when the manifest tells of
- * more, or the seal is missing or not the last there is, so that a record that was cut does not look like a short
- * one. */
+ * more, or the seal is missing or not the last there is, or the terminal's recording is not as long as sealed: what was
+ * cut must not look like a short one. */
 int bundle_check_end(int fd, uint64_t last, struct err *err);
 
 #define BUNDLE_KEYS_MAX 256

@@ -45,7 +45,8 @@ static const struct option_def OPTIONS[] = {
 	{ "reason", 0, OPT_STR, AT(reason), "WORD",
 	  "that ended so: exit, signal, rule, oom, timeout ..." },
 	{ "state", 0, OPT_STR, AT(state), "WORD",
-	  "sealed, open, damaged, or other: the record of another session lies in its place" },
+	  "sealed, open, damaged (unreadable, cut or added to), or other: the record of another session "
+	  "lies in its place" },
 	{ "limit", 'n', OPT_U64, AT(limit), "N", "list, search, log: the newest N" },
 	{ "all", 'a', OPT_FLAG, AT(all), NULL,
 	  "show: all values, not the most frequent 20 of a kind" },
@@ -103,7 +104,7 @@ static void row_json(struct json *j, const struct catalog_row *row)
 		{ "session", row->id },	   { "state", row->state },	{ "name", row->name },
 		{ "tenant", row->tenant }, { "host", row->host },	{ "backend", row->backend },
 		{ "tier", row->tier },	   { "command", row->command }, { "reason", row->reason },
-		{ "acted_by", row->rule }, { "head", row->head },
+		{ "acted_by", row->rule }, { "head", row->head },	{ "damage", row->damage },
 	};
 	const struct {
 		const char *key;
@@ -283,6 +284,7 @@ static int show_row(void *arg, const struct catalog_row *row)
 	       row->records == 1 ? "" : "s", (unsigned long long)row->alerts,
 	       row->alerts == 1 ? "" : "s", (unsigned long long)row->lost,
 	       (unsigned long long)row->bytes);
+	print_safe("damage    ", row->damage, 300);
 	if (row->is_cut)
 		puts("          more different values than the catalogue keeps");
 	return 1;

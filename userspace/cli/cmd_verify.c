@@ -32,12 +32,18 @@ static const struct option_def OPTIONS[] = {
 	{ 0 },
 };
 
+#define BAR 30 /* characters */
+
 static void progress(void *arg, uint64_t done, uint64_t total)
 {
+	static const char full[] = "##############################";
+	unsigned percent = total ? (unsigned)(done * 100 / total) : 100;
+
 	(void)arg;
-	fprintf(stderr, "\rverifying %3u%%", total ? (unsigned)(done * 100 / total) : 100);
+	fprintf(stderr, "\rverifying [%-*.*s] %3u%%", BAR, (int)(percent * BAR / 100), full,
+		percent);
 	if (done >= total)
-		fputs("\r              \r", stderr);
+		fputs("\r\033[K", stderr);
 }
 
 /* What the session could not see, by the first record: a complete record may be one of half of what

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/store/format.h"
+#include "userspace/store/manifest.h"
 #include "userspace/store/segment.h"
 
 #define BLOB_NAME_LEN (2 * STORE_HASH_LEN)
@@ -105,6 +107,70 @@ int store_size(int bundle_fd, uint64_t *ret_bytes, uint64_t *ret_mark)
 	*ret_bytes = s.bytes;
 	*ret_mark = s.mark;
 	return r;
+}
+
+bool store_has_writer(int bundle_fd)
+{
+	auto_close int dir = openat(bundle_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) < 0;
+}
+
+/* What is there of one kind, and what the manifest tells. */
+struct told {
+	const char *what;
+	enum segment_kind kind;
+	unsigned count, max; /* files; the highest number */
+	uint64_t segments, bytes;
+};
+
+static int check_told(int bundle_fd, const struct told *t, struct err *err)
+{
+	char name[SEGMENT_NAME_LEN + 1];
+	uint64_t bytes = 0;
+	struct stat st;
+
+	if (t->count != t->segments || t->max != t->segments)
+		return err_set(err, EBADMSG,
+			       "%s has %u of %llu segments: it was %s; see `warder verify`",
+			       t->what, t->count, (unsigned long long)t->segments,
+			       t->count > t->segments || t->max > t->segments ? "added to" : "cut");
+	for (unsigned i = 1; i <= t->count; i++) {
+		segment_kind_name(name, t->kind, i);
+		if (fstatat(bundle_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_size;
+	}
+	if (bytes != t->bytes)
+		return err_set(err, EBADMSG,
+			       "%s has %llu of %llu bytes: it was %s; see `warder verify`", t->what,
+			       (unsigned long long)bytes, (unsigned long long)t->bytes,
+			       bytes > t->bytes ? "added to" : "cut");
+	return 0;
+}
+
+int store_check_sizes(int bundle_fd, const struct manifest_info *m, bool tty_only, struct err *err)
+{
+	struct segment_list list;
+	int r = segment_list(bundle_fd, &list, err);
+
+	if (r < 0)
+		return r;
+	if (list.foreign[0])
+		return err_set(
+			err, EBADMSG,
+			"a file '%s...' is none of a record: it was added; see `warder verify`",
+			list.foreign);
+	if (!tty_only)
+		r = check_told(bundle_fd,
+			       &(struct told){ "the record", SEGMENT_EVENTS, list.count, list.max,
+					       m->segments, m->bytes },
+			       err);
+	return r < 0 ? r
+		     : check_told(bundle_fd,
+				  &(struct told){ "the terminal's recording", SEGMENT_TTY,
+						  list.tty_count, list.tty_max, m->tty_segments,
+						  m->tty_bytes },
+				  err);
 }
 
 static int remove_file(void *arg, int dir, const char *name, const struct stat *st)

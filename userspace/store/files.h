@@ -4,6 +4,7 @@
 #ifndef WARDER_STORE_FILES_H
 #define WARDER_STORE_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include "userspace/base/err.h"
@@ -18,6 +19,15 @@ int store_files(int bundle_fd, store_file_fn fn, void *arg);
 
 /* What the bundle takes, in bytes, and a number that changes with any of its files. */
 int store_size(int bundle_fd, uint64_t *ret_bytes, uint64_t *ret_mark);
+
+struct manifest_info;
+
+/* Does a process write it? It holds the directory's lock. */
+bool store_has_writer(int bundle_fd);
+/* Are the segments of a sealed bundle, of both kinds or (`tty_only`) its terminal's, as many and as long as its manifest
+ * tells? By their names and sizes alone, so that it costs nothing: what was cut off or added is told, what was altered
+ * is for verify. -EBADMSG. */
+int store_check_sizes(int bundle_fd, const struct manifest_info *m, bool tty_only, struct err *err);
 
 /* Remove the bundle `name` in `parent_fd`: what a bundle consists of and nothing else. A directory with more in it
  * stays, with -ENOTEMPTY. A bundle that is gone is no error. */

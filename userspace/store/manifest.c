@@ -130,14 +130,15 @@ enum member {
 	M_SEGMENT_COUNT,
 	M_HEAD,
 	M_REDACTIONS,
+	M_TERMINAL,
 	M_COUNT,
 };
 
 static const char *const MEMBERS[M_COUNT] = {
-	[M_FORMAT] = "format",	 [M_VERSION] = "version", [M_STATE] = "state",
-	[M_SESSION] = "session", [M_RECORDS] = "records", [M_FRAMES] = "frames",
-	[M_GAPS] = "gaps",	 [M_BYTES] = "bytes",	  [M_SEGMENT_COUNT] = "segment_count",
-	[M_HEAD] = "head",	 [M_REDACTIONS] = "redactions",
+	[M_FORMAT] = "format",	 [M_VERSION] = "version",	[M_STATE] = "state",
+	[M_SESSION] = "session", [M_RECORDS] = "records",	[M_FRAMES] = "frames",
+	[M_GAPS] = "gaps",	 [M_BYTES] = "bytes",		[M_SEGMENT_COUNT] = "segment_count",
+	[M_HEAD] = "head",	 [M_REDACTIONS] = "redactions", [M_TERMINAL] = "terminal",
 };
 
 /* Collects the members we know; a name given twice could mean two things to two readers. */
@@ -165,6 +166,14 @@ static int scan_members(struct str text, struct str values[M_COUNT])
 	return s.p == s.end ? 0 : -EBADMSG;
 }
 
+static bool read_terminal(struct str text, struct manifest_info *m)
+{
+	struct str v[M_COUNT] = { 0 };
+
+	return scan_members(text, v) == 0 && value_u64(v[M_BYTES], &m->tty_bytes) &&
+	       value_u64(v[M_SEGMENT_COUNT], &m->tty_segments);
+}
+
 int manifest_parse(struct str text, struct manifest_info *ret)
 {
 	struct str v[M_COUNT] = { 0 };
@@ -184,7 +193,8 @@ int manifest_parse(struct str text, struct manifest_info *ret)
 	    !value_u64(v[M_FRAMES], &m.frames) || !value_u64(v[M_GAPS], &m.gaps) ||
 	    !value_u64(v[M_BYTES], &m.bytes) || !value_u64(v[M_SEGMENT_COUNT], &m.segments) ||
 	    !value_text(v[M_HEAD], m.head, sizeof(m.head)) ||
-	    (v[M_REDACTIONS].n && !value_u64(v[M_REDACTIONS], &m.redactions)))
+	    (v[M_REDACTIONS].n && !value_u64(v[M_REDACTIONS], &m.redactions)) ||
+	    (v[M_TERMINAL].n && !read_terminal(v[M_TERMINAL], &m)))
 		return -EBADMSG;
 	*ret = m;
 	return 0;

@@ -39,7 +39,8 @@ struct manifest_info {
 	bool sealed;
 	char session[SESSION_LEN];
 	uint64_t records, frames, gaps, bytes, segments;
-	uint64_t redactions; /* 0 when it says nothing of them */
+	uint64_t redactions;		  /* 0 when it says nothing of them */
+	uint64_t tty_bytes, tty_segments; /* 0 when it tells of no terminal */
 	char head[2 * STORE_HASH_LEN + 1];
 };
 

@@ -42,6 +42,10 @@ static void test_written_and_read_back(void **state)
 
 #define OPEN(rest) "{\"format\":\"warder-bundle\",\"version\":1,\"state\":\"open\"" rest
 
+#define SEALED(rest)                                                                                        \
+	"{\"format\":\"warder-bundle\",\"version\":1,\"state\":\"sealed\",\"session\":\"x\",\"records\":1," \
+	"\"frames\":1,\"gaps\":0,\"bytes\":9,\"segment_count\":1,\"head\":\"00\"" rest
+
 static void test_what_is_refused(void **state)
 {
 	static const char *const bad[] = {
@@ -65,6 +69,10 @@ static void test_what_is_refused(void **state)
 		"{\"format\":\"other\",\"version\":1,\"state\":\"open\",\"session\":\"x\"}",
 		"{\"format\":\"warder-bundle\",\"version\":1,\"state\":\"sealed\",\"session\":\"x\"}",
 		"{\"format\":\"warder-bundle\",\"version\":1,\"state\":\"other\",\"session\":\"x\"}",
+		SEALED(",\"terminal\":1}"),
+		SEALED(",\"terminal\":{}}"),
+		SEALED(",\"terminal\":{\"bytes\":-1,\"segment_count\":1}}"),
+		SEALED(",\"terminal\":{\"bytes\":1,\"segment_count\":1},\"terminal\":{}}"),
 	};
 	struct manifest_info got;
 
@@ -72,6 +80,13 @@ static void test_what_is_refused(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		if (parse(bad[i], &got) != -EBADMSG)
 			fail_msg("taken: %s", bad[i]);
+	assert_int_equal(
+		parse(SEALED(",\"terminal\":{\"records\":1,\"bytes\":70,\"segment_count\":2}}"),
+		      &got),
+		0);
+	assert_true(got.tty_bytes == 70 && got.tty_segments == 2);
+	assert_int_equal(parse(SEALED("}"), &got), 0);
+	assert_true(got.tty_bytes == 0 && got.tty_segments == 0);
 	assert_int_equal(parse(" " OPEN(" , \"x\" : [ {\"state\":\"sealed\"} , \"}\" ] ,\n"
 					"\"session\" : \"x\" }\n"),
 			       &got),

@@ -323,6 +323,65 @@ static void test_progress(void **state)
 	bundle_free(&b);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define RECORDS 1000 /* what it keeps of freed memory would be measured */
+#else
+#define RECORDS 200000
+#endif
+#define MEMORY_MAX (8u << 20)
+
+/* "VmHWM:" and the like of this process, in bytes. */
+static uint64_t memory(const char *key)
+{
+	char line[128];
+	uint64_t kib = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key)))
+			kib = strtoull(line + strlen(key), NULL, 10);
+	fclose(f);
+	assert_true(kib > 0);
+	return kib << 10;
+}
+
+/* A hundred megabytes of records, in as much memory as a few of them take. */
+static void test_memory_is_bounded(void **state)
+{
+	struct bundle b = bundle_new();
+	struct verify_report rep;
+	struct journal *j = create(&b, 0);
+	char pad[500];
+	uint64_t before;
+	int fd;
+
+	(void)state;
+	memset(pad, 'x', sizeof(pad));
+	for (unsigned i = 1; i <= RECORDS; i++) {
+		char rec[700];
+		int n = snprintf(rec, sizeof(rec),
+				 "{\"v\":1,\"seq\":%u,\"kind\":\"exec\",\"x\":\"%u%.*s\"}", i,
+				 i * 2654435761u, (int)sizeof(pad), pad);
+
+		assert_int_equal(journal_append(j, (struct str){ rec, (size_t)n }), 0);
+		if (i % 500 == 0)
+			assert_int_equal(journal_commit(j), 0);
+	}
+	seal(j, 0);
+	journal_free(j);
+	fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "5", 1) != 1) /* the peak begins here */
+		skip();
+	close(fd);
+	before = memory("VmRSS:");
+	assert_int_equal(store_verify(b.fd, &rep, NULL, NULL, NULL), 0);
+	assert_int_equal(rep.state, VERIFY_OK);
+	assert_int_equal(rep.records, RECORDS);
+	assert_in_range(memory("VmHWM:") - before, 0, MEMORY_MAX);
+	bundle_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_segments_moved),
 		cmocka_unit_test(test_recomputed_frame),
 		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_memory_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
