@@ -133,6 +133,20 @@ class Report(TestCase):
             self.assertEqual(p.fields()["seq"], str(seq))
             p.assertQuiet()
 
+    def test_an_attempt_that_no_rule_told_of(self):
+        """What stands under the tab Alerts is counted in the strip and on paper, too."""
+        s = self.session("sh", "-c", "unshare -m true; true", options=["--no-default-rules"])
+        self.assertFalse(s.kinds("rule.alert"))
+        path = self.report(s)
+        with Browser() as b:
+            p = Page(self, b)
+            p.open(path)
+            n = len(s.kinds("escape")) + len(s.kinds("action"))
+            self.assertGreater(n, 0)
+            self.assertIn("Alerts0and %d of escapes, limits, actions" % n, p.text("strip"))
+            self.assertIn("Escapes, limits and actions (%d)" % n, p.text("summary"))
+            self.assertIn("Alerts: none", p.text("summary"))
+
     def test_one_clock(self):
         """Seeking in one part moves all."""
         s = self.session("sh", "-c", "true; sleep 0.3; sh -c 'exit 3'; sleep 0.2; kill -9 $$")

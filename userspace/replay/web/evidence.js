@@ -62,10 +62,11 @@ class Evidence {
     const item = (name, ...value) => el("div", { class: "item" }, el("span", { class: "key", text: name }), ...value);
     const cmd = this.command = `warder verify ${this.id || "DIR"}${v.signed ? " --key HOST.pub" : ""}`;
     const done = el("span", { class: "dim", role: "status" });
+    const told = this.m.alerts.filter(i => this.m.kind(i) === "rule.alert").length, other = this.m.alerts.length - told;
     $("strip").replaceChildren(
       item("Signed by", v.signed ? hashEl(v.host_key) : el("span", { text: "not signed" }), v.signed && !v.trusted ? el("span", { class: "dim", text: "key not compared" }) : null),
       item("Root", hashEl(this.root || v.head)), item("Records", el("span", { text: countText(v.records) })),
-      item("Lost", el("span", { class: v.lost ? "warn-text" : "", text: countText(v.lost) })), item("Alerts", el("span", { class: this.m.alerts.length ? "bad-text" : "", text: countText(this.m.alerts.filter(i => this.m.kind(i) === "rule.alert").length) })),
+      item("Lost", el("span", { class: v.lost ? "warn-text" : "", text: countText(v.lost) })), item("Alerts", el("span", { class: told ? "bad-text" : "", text: countText(told) }), other ? el("span", { class: "dim", text: `and ${countText(other)} of escapes, limits, actions` }) : null),
       item("Redacted", el("span", { text: this.redaction.startsWith("off") ? "off" : countText(v.redactions || 0), title: this.redaction })),
       item("Ended", el("span", { text: this.ending(s) })), item("Clock", el("span", { text: this.clockState })),
       el("div", { class: "item cmd" }, el("code", { id: "verify-command", text: cmd }), button("Copy", "Copy the verify command", async () => { done.textContent = await copyText(cmd) ? "copied" : "could not copy"; }), done));
