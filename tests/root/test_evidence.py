@@ -197,7 +197,7 @@ class Verify(TestCase):
             f.write(good)
         for name in ("tty.0002.seg", "tty.0003.seg", "tty.x"):
             shutil.copy(path, os.path.join(self.s.dir, name))
-            self.told_by_all(b"added")
+            self.told_by_all()
             os.unlink(os.path.join(self.s.dir, name))
         self.assertIntact(self.s)
         for command in self.READERS:
