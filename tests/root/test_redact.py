@@ -326,7 +326,7 @@ class Redact(TestCase):
         os.truncate(path, os.path.getsize(path) - 1)
         done = self.warder("redact", "reveal", "--key", key, s.dir)
         self.assertCode(done, 125)
-        self.assertIn(b"the terminal's recording has", done.err)
+        self.assertIn(b"of the terminal's recording", done.err)
 
     def test_what_the_escrow_lacks_is_told(self):
         key = self.keys()
