@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/gvisor/gvisor.h"
 #include "runtime/host.h"
 #include "runtime/sandbox.h"
 #include "runtime/sys.h"
@@ -106,5 +107,5 @@ size_t sandbox_features(struct sandbox_feature *rows, size_t max)
 		DETAIL(f, "ABI %d", h.landlock_abi);
 	else
 		DETAIL(f, "not in the active LSM list (boot with lsm=landlock,...)");
-	return n;
+	return n + gvisor_features(rows + n, max - n);
 }

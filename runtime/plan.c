@@ -315,6 +315,11 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 	p->backend = backend_find(spec->backend, err);
 	if (!p->backend)
 		return -EINVAL;
+	if (spec->platform && strcmp(spec->platform, "ptrace") != 0 &&
+	    strcmp(spec->platform, "systrap") != 0)
+		return err_set(err, EINVAL, "gVisor's platform '%.32s': ptrace or systrap",
+			       spec->platform);
+	p->platform = spec->platform ? copy(p, spec->platform) : NULL;
 	if (!is_session_name(spec->session))
 		return err_set(err, EINVAL, "session '%.64s': letters, digits, - and _, at most %d",
 			       spec->session ? spec->session : "", SANDBOX_NAME_MAX);

@@ -65,6 +65,7 @@ struct sandbox_plan {
 	struct host host;
 	const struct backend *backend;
 	const char *session, *name, *tenant, *hostname, *cwd;
+	const char *platform; /* of gVisor; NULL */
 	char **argv;
 	size_t argc;
 	char **env;

@@ -135,6 +135,8 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 	json_init(&j, out);
 	json_object_begin(&j);
 	member(&j, "backend", p->backend->name);
+	if (p->platform)
+		member(&j, "platform", p->platform);
 	if (with_session) {
 		member(&j, "session", p->session);
 		member(&j, "name", p->name);

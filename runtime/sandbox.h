@@ -49,7 +49,8 @@ struct sandbox_limits {
 
 /* What the operator asked for. Strings are borrowed and must outlive the plan. */
 struct sandbox_spec {
-	const char *backend; /* "ns" */
+	const char *backend;  /* "ns", "gvisor" */
+	const char *platform; /* gvisor: "ptrace" or "systrap"; NULL = the better one that runsc has */
 	const char *session; /* ULID: names cgroup and state */
 	const char *name;
 	const char *tenant;

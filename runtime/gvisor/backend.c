@@ -139,6 +139,9 @@ static int begin(struct sandbox *s, const int stdio[3], struct err *err)
 
 	if (r < 0)
 		return r == -ENOENT ? -ENOPKG : r;
+	if (!gvisor_platform(runsc, s->plan->platform))
+		return err_set(err, EOPNOTSUPP, "'%s' (%s) does not have the platform %s",
+			       runsc->path, runsc->version, s->plan->platform);
 	buf_init(&g.config, GVISOR_CONFIG_MAX);
 	buf_init(&g.pod_init, GVISOR_CONFIG_MAX);
 	g.runsc = runsc->path;

@@ -254,7 +254,7 @@ static void flags(struct lines *l, const struct sandbox_plan *p, const struct gv
 {
 	char platform[64];
 
-	snprintf(platform, sizeof(platform), "--platform=%s", gvisor_platform(r));
+	snprintf(platform, sizeof(platform), "--platform=%s", gvisor_platform(r, p->platform));
 	word(l, GVISOR_RUNSC);
 	word(l, "--root=" GVISOR_STATE);
 	word(l, "--log=" GVISOR_LOG);

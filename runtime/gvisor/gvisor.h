@@ -45,7 +45,13 @@ struct gvisor_setup {
 
 /* runsc.c: finds and asks it; kept for the life of the process. -ENOENT: it is not installed. */
 int gvisor_runsc_get(const struct gvisor_runsc **ret, struct err *err);
-const char *gvisor_platform(const struct gvisor_runsc *r);
+/* The one that is asked for, or the better one; NULL: runsc does not have it. */
+const char *gvisor_platform(const struct gvisor_runsc *r, const char *asked);
+
+/* features.c: does a program run on this platform, and in what time? */
+int gvisor_trial(const char *platform, uint64_t *ret_ns, struct err *err);
+struct sandbox_feature;
+size_t gvisor_features(struct sandbox_feature *rows, size_t max);
 
 /* bundle.c */
 int gvisor_bundle(const struct sandbox_plan *p, uint32_t uid, struct buf *out, struct err *err);

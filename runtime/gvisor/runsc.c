@@ -16,6 +16,7 @@
 #include "runtime/gvisor/gvisor.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/trust.h"
 
 #define ASK_MS	 20000
@@ -111,6 +112,72 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
+/* ---- what was learned is kept until another runsc is there: asking costs as much as half a start ---- */
+
+static bool key_of(const char *path, char *to, size_t max)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return false;
+	return (size_t)snprintf(to, max, "%s %llu %llu %lld %lld.%09ld", path,
+				(unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+				(long long)st.st_size, (long long)st.st_mtim.tv_sec,
+				st.st_mtim.tv_nsec) < max;
+}
+
+static const char *cache_path(char *to, size_t max)
+{
+	const char *dir = getenv("WARDER_RUN");
+
+	return (size_t)snprintf(to, max, "%s/runsc", dir ? dir : "/run/warder") < max ? to : NULL;
+}
+
+static bool recall(struct gvisor_runsc *r)
+{
+	char path[512], key[512], was[512];
+	auto_free char *text = NULL;
+	char *line;
+	int flags[4];
+
+	if (!cache_path(path, sizeof(path)) || !key_of(r->path, key, sizeof(key)) ||
+	    file_read_trusted(path, 4096, &text, NULL, "what is known of runsc", NULL) < 0)
+		return false;
+	line = strchr(text, '\n');
+	if (!line || (size_t)(line - text) >= sizeof(was))
+		return false;
+	memcpy(was, text, (size_t)(line - text));
+	was[line - text] = 0;
+	if (strcmp(was, key) != 0 || sscanf(line, "%d %d %d %d %63s", flags, flags + 1, flags + 2,
+					    flags + 3, r->version) != 5)
+		return false;
+	r->has_directfs = flags[0];
+	r->has_overlay2 = flags[1];
+	r->has_ptrace = flags[2];
+	r->has_systrap = flags[3];
+	return r->has_ptrace || r->has_systrap;
+}
+
+/* Without it the next one asks again. */
+static void remember(const struct gvisor_runsc *r)
+{
+	char path[512], key[512], text[640];
+	auto_close int dir = -1;
+	int n;
+
+	if (!cache_path(path, sizeof(path)) || !key_of(r->path, key, sizeof(key)))
+		return;
+	n = snprintf(text, sizeof(text), "%s\n%d %d %d %d %s\n", key, r->has_directfs,
+		     r->has_overlay2, r->has_ptrace, r->has_systrap,
+		     r->version[0] ? r->version : "unknown");
+	*strrchr(path, '/') = 0;
+	if (geteuid() != 0 || dir_make_all(path, 0711) < 0)
+		return;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0)
+		file_replace_at(dir, "runsc", text, (size_t)n, 0644);
+}
+
 /* By what it says of itself, not by its number: versions of distributions differ. */
 static int learn(struct gvisor_runsc *r, struct err *err)
 {
@@ -121,6 +188,8 @@ static int learn(struct gvisor_runsc *r, struct err *err)
 	buf_init(&platforms, TEXT_MAX);
 	buf_init(&version, TEXT_MAX);
 	k = find(r->path, sizeof(r->path), err);
+	if (k == 0 && recall(r))
+		return 0;
 	if (k == 0)
 		k = ask(r->path, "flags", NULL, &flags, err);
 	if (k == 0)
@@ -141,6 +210,7 @@ static int learn(struct gvisor_runsc *r, struct err *err)
 	if (!r->has_ptrace && !r->has_systrap)
 		return err_set(err, ENOSYS, "'%s' has neither of the platforms ptrace and systrap",
 			       r->path);
+	remember(r);
 	return 0;
 }
 
@@ -167,11 +237,11 @@ int gvisor_runsc_get(const struct gvisor_runsc **ret, struct err *err)
 }
 
 /* ptrace first: with it the host sees the guest's own calls come back. */
-const char *gvisor_platform(const struct gvisor_runsc *r)
+const char *gvisor_platform(const struct gvisor_runsc *r, const char *asked)
 {
-	const char *asked = getenv("WARDER_GVISOR_PLATFORM");
-
-	if (asked && !strcmp(asked, "systrap") && r->has_systrap)
-		return "systrap";
+	if (asked && !strcmp(asked, "systrap"))
+		return r->has_systrap ? "systrap" : NULL;
+	if (asked)
+		return r->has_ptrace ? "ptrace" : NULL;
 	return r->has_ptrace ? "ptrace" : "systrap";
 }

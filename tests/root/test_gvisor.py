@@ -14,6 +14,7 @@ import unittest
 
 import leftovers
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_agent
 import test_egress
 from terminal import Terminal
 from warder import *
@@ -355,11 +356,50 @@ class Life(GvisorCase):
         self.assertIn(b"runsc", s.err)
 
 
+class Agent(test_agent.AgentCase):
+    """Further commands: started by the launcher, who tells of them, since gVisor does not."""
+    runsc = None
+    setUpClass = GvisorCase.setUpClass
+
+    def setUp(self):
+        super().setUp()
+        self.env["WARDER_RUNSC"] = self.runsc or RUNSCS[0]
+
+    def test_create_exec_rm(self):
+        self.start()
+        session = self.create("--backend", "gvisor", "--name", "box")
+        self.assertCode(self.warder("exec", "box", "sh", "-c", "echo kept > f"), 0)
+        done = self.warder("exec", "-e", "A=b", "--cwd", "/tmp", "box", "--", "sh", "-c",
+                           "cat; cat /workspace/f; echo $A $PWD >&2; id -u; exit 5", input=b"in ")
+        self.assertEqual((done.code, done.out, done.err), (5, b"in kept\n1000\n", b"b /tmp\n"))
+        for argv, code in ((["/nothing"], 127), (["/etc/passwd"], 126), (["sh", "-c", "kill -9 $$"], 137)):
+            self.assertCode(self.warder("exec", "box", "--", *argv), code)
+        self.assertCode(self.warder("rm", "box"), 0)
+        self.wait_sealed(session)
+        self.assertCode(self.warder("verify", self.bundle(session)), 0)
+        execs = [e["proc"]["args"] for e in self.events(session) if e["kind"] == "exec" and e["vantage"] == "runtime"]
+        for args in (["sh", "-c", "echo kept > f"], ["sh", "-c", "kill -9 $$"]):
+            self.assertIn(args, execs)
+        self.assertNotIn(["/nothing"], execs)
+
+    def test_pause_resume_kill(self):
+        self.start()
+        session = self.create("--backend", "gvisor", "--name", "box", "--", "sh", "-c", "while :; do sleep 1; done")
+        self.assertCode(self.warder("pause", "box"), 0)
+        wait_for("frozen", lambda: self.ps()[0]["state"] == "frozen")
+        self.assertCode(self.warder("resume", "box"), 0)
+        wait_for("running", lambda: self.ps()[0]["state"] == "running")
+        self.assertCode(self.warder("exec", "box", "true"), 0)
+        self.assertCode(self.warder("kill", "box"), 0)
+        wait_for("its end", lambda: not self.ps())
+        self.wait_sealed(session)
+
+
 def load_tests(loader, tests, pattern):
     """All of it once more for each further runsc."""
     suite = unittest.TestSuite(tests)
     for i, path in enumerate(RUNSCS[1:], 2):
-        for case in (Ends, View, Workspaces, Terminals, Network, Life):
+        for case in (Ends, View, Workspaces, Terminals, Network, Life, Agent):
             suite.addTests(loader.loadTestsFromTestCase(type("%s%d" % (case.__name__, i), (case,), {"runsc": path})))
     return suite
 

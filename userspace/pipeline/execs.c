@@ -50,6 +50,7 @@ static void release(struct execs *x, struct exec_job *job)
 	if (job->runs)
 		x->running--;
 	relay_free(job->relay);
+	free(job->words);
 	*job = (struct exec_job){ 0 };
 }
 
@@ -185,6 +186,21 @@ static int begin(struct execs *x, struct exec_job *job, struct hub_msg *m, struc
 	return r;
 }
 
+static void keep_words(const struct execs *x, struct exec_job *job, const struct hub_msg *m)
+{
+	size_t n = 0;
+
+	if (!x->began || !sandbox_plan_holds(x->plan))
+		return;
+	for (uint32_t i = 0; i < m->argc && n < m->n && n < sizeof(m->words); i++)
+		n += strnlen(m->words + n, sizeof(m->words) - n) + 1;
+	n = MIN(n, sizeof(m->words));
+	job->words = n ? malloc(n) : NULL;
+	if (job->words)
+		memcpy(job->words, m->words, n);
+	job->words_n = job->words ? n : 0;
+}
+
 static void take_exec(struct execs *x, struct hub_msg *m)
 {
 	struct exec_job *job = find(x, 0);
@@ -199,6 +215,7 @@ static void take_exec(struct execs *x, struct hub_msg *m)
 	job->id = m->id;
 	job->runs = true;
 	x->running++;
+	keep_words(x, job, m);
 	if (begin(x, job, m, &err) < 0) {
 		fail(x, job->id, EXIT_OURS, err_text(&err));
 		release(x, job);
@@ -267,6 +284,9 @@ static void hear_exec(void *arg, struct sandbox_exec_event *ev)
 		break;
 	case SANDBOX_EXEC_STARTED:
 		tell(x, HUB_STARTED, job->id, 0, 0, NULL, -1);
+		if (job->words)
+			x->began(x->arg, ev->code > 0 ? (uint32_t)ev->code : 0, job->words,
+				 job->words_n);
 		break;
 	case SANDBOX_EXEC_FAILED:
 		fail(x, job->id,

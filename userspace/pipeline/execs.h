@@ -11,6 +11,8 @@
 struct exec_job {
 	uint32_t id; /* 0 = free */
 	bool runs, tty;
+	char *words; /* its command, NUL-terminated words, where the launcher has to tell of it; NULL */
+	size_t words_n;
 	struct relay *relay;
 };
 
@@ -24,6 +26,8 @@ struct execs {
 	int clients, running;
 	/* A snapshot is wanted; answered by execs_answer with this id. NULL: none can be taken. */
 	void (*snapshot)(void *arg, uint32_t id, const char *name, const char *who);
+	/* One began whose words are kept. NULL: nobody is told. */
+	void (*began)(void *arg, uint32_t pid, const char *words, size_t n);
 	void *arg;
 	bool gone; /* whom the first command ran for has gone */
 	uint64_t

@@ -125,6 +125,36 @@ void record_usage(struct wire_usage *rec, uint32_t sandbox_id)
 	rec->h.len = sizeof(*rec);
 }
 
+int record_exec(struct buf *out, uint32_t sandbox_id, uint32_t pid, const char *words, size_t n)
+{
+	struct wire_exec rec = {
+		.h = header(sandbox_id, WIRE_EXEC),
+		.args_total = (uint32_t)n,
+		.loginuid = UINT32_MAX,
+	};
+
+	rec.h.tgid = rec.h.tid = rec.h.nspid = pid;
+	rec.h.start = rec.h.ts;
+	memset(rec.h.comm, 0, sizeof(rec.h.comm));
+	for (size_t i = 0; i < n; i++)
+		rec.argc += !words[i];
+	if (n > COMMAND_MAX) {
+		n = COMMAND_MAX;
+		rec.h.flags |= WIRE_F_TRUNC;
+	}
+	buf_reset(out);
+	buf_add(out, &rec, sizeof(rec));
+	rec.args = tail(out, words, n);
+	rec.exe = tail(out, words, strnlen(words, n));
+	while (out->n % 8)
+		buf_addc(out, 0);
+	if (out->failed)
+		return -ENOMEM;
+	rec.h.len = (uint32_t)out->n;
+	memcpy(out->p, &rec, sizeof(rec));
+	return 0;
+}
+
 void record_escape(struct wire_escape *rec, uint32_t sandbox_id, enum wire_escape_type type)
 {
 	*rec = (struct wire_escape){ .h = header(sandbox_id, WIRE_ESCAPE), .type = type };

@@ -35,6 +35,9 @@ struct limit_hit {
 };
 /* The header of a sample, whose other members are filled. */
 void record_usage(struct wire_usage *rec, uint32_t sandbox_id);
+/* A further command that the launcher started in a sandbox whose kernel tells nobody of it. `words`: NUL-terminated,
+ * one behind the other; `pid` is the guest's own. */
+int record_exec(struct buf *out, uint32_t sandbox_id, uint32_t pid, const char *words, size_t n);
 /* An escape signal that the launcher saw. */
 void record_escape(struct wire_escape *rec, uint32_t sandbox_id, enum wire_escape_type type);
 int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit);

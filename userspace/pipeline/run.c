@@ -1411,6 +1411,16 @@ static void tell_forbidden(struct run *run)
 	engine_send_record(run->engine_fd, &rec, sizeof(rec));
 }
 
+static void tell_began(void *arg, uint32_t pid, const char *words, size_t n)
+{
+	struct run *run = arg;
+	auto_buf struct buf rec = { 0 };
+
+	buf_init(&rec, UINT16_MAX);
+	if (record_exec(&rec, SANDBOX_ID, pid, words, n) == 0)
+		engine_send_record(run->engine_fd, rec.p, rec.n);
+}
+
 static int launch_and_wait(struct run *run, struct err *err)
 {
 	struct run_facts *facts = &run->result->facts;
@@ -1560,6 +1570,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 	init_names(&run);
 	execs_init(&run.execs, opt->hub_fd > 0 ? opt->hub_fd : -1, opt->output_max);
 	run.execs.snapshot = want_snapshot;
+	run.execs.began = tell_began;
 	run.execs.arg = &run;
 	run.spec.serve = opt->hub_fd > 0;
 	reloader_init(&run.reloader, opt->rule_files, opt->rule_texts, opt->spec);
