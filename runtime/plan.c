@@ -315,6 +315,9 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 	p->backend = backend_find(spec->backend, err);
 	if (!p->backend)
 		return -EINVAL;
+	if (spec->platform && !p->backend->holds)
+		return err_set(err, EINVAL, "platform '%.32s': backend %s has none", spec->platform,
+			       p->backend->name);
 	if (spec->platform && strcmp(spec->platform, "ptrace") != 0 &&
 	    strcmp(spec->platform, "systrap") != 0)
 		return err_set(err, EINVAL, "gVisor's platform '%.32s': ptrace or systrap",

@@ -329,6 +329,23 @@ class Life(GvisorCase):
         got = [got[i] for i in range(n)]
         self.assertEqual([(s.code, s.out) for s in got], [(i, b"%d\n" % i) for i in range(n)])
 
+    def test_platforms(self):
+        """Each that this runsc has, by its own list; others are refused before anything runs."""
+        listed = cmd(self.env["WARDER_RUNSC"], "help", "platforms")
+        for name in ("ptrace", "systrap", "kvm"):
+            s = self.session("sh", "-c", "echo in; exit 4", options=["--platform", name])
+            if name != "kvm" and name.encode() in listed.out + listed.err:
+                self.assertEqual((s.code, s.out), (4, b"in\n"), s)
+            else:
+                self.assertEqual(s.code, 125, s)
+                self.assertIn(name.encode(), s.err)
+
+    def test_doctor(self):
+        done = self.warder("doctor", "--json")
+        rows = {r["name"]: r for r in json.loads(done.out)["features"]}
+        self.assertTrue(rows["gvisor"]["ok"], rows)
+        self.assertTrue(rows["gvisor.ptrace"]["ok"] or rows["gvisor.systrap"]["ok"], rows)
+
     def test_absent(self):
         self.env["WARDER_RUNSC"] = "/nonexistent/runsc"
         s = self.session("true")

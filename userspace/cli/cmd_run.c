@@ -40,7 +40,8 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 #define FREEZE_DEFAULT_NS (900 * NSEC_PER_SEC)
 
 struct run_args {
-	const char *backend, *policy, *session_dir, *name, *tenant, *result, *workspace, *cwd;
+	const char *backend, *platform, *policy, *session_dir, *name, *tenant, *result, *workspace,
+		*cwd;
 	const char *kafka, *sign, *witness, *env_values;
 	struct option_list secrets;
 	struct option_list rules, ro, rw, env, exports, watch_env, watch;
@@ -65,7 +66,9 @@ struct run_args {
 #define AT(member) offsetof(struct run_args, member)
 
 static const struct option_def OPTIONS[] = {
-	{ "backend", 0, OPT_STR, AT(backend), "NAME", "sandbox backend (default: ns)" },
+	{ "backend", 0, OPT_STR, AT(backend), "NAME", "sandbox backend: ns, gvisor (default: ns)" },
+	{ "platform", 0, OPT_STR, AT(platform), "NAME",
+	  "gvisor: how the guest's calls are caught, ptrace or systrap (default: ptrace, if runsc has it)" },
 	{ "policy", 0, OPT_STR, AT(policy), "NAME|FILE",
 	  "YAML file with such settings, or a shipped one (warder policy list); options override" },
 	{ "rules", 'r', OPT_STRLIST, AT(rules), "PATH",
@@ -345,6 +348,7 @@ static int make_spec(struct sandbox_spec *spec, const struct run_args *a, char *
 	spec->argv = command;
 	if (a->backend)
 		spec->backend = a->backend;
+	spec->platform = a->platform;
 	spec->name = a->name;
 	spec->tenant = a->tenant;
 	spec->workspace = a->workspace;

@@ -10,6 +10,7 @@ static const struct {
 	const char *option;
 } KEYS[] = {
 	{ "backend", "backend" },
+	{ "platform", "platform" },
 	{ "name", "name" },
 	{ "tenant", "tenant" },
 	{ "workspace", "workspace" },
