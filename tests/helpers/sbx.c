@@ -236,6 +236,10 @@ static void report(int fd, const struct sandbox_plan *p, const char *reason, int
 	json_key(&j, "text");
 	json_strz(&j, text);
 	number(&j, "exit_code", (uint64_t)res->exit_code);
+	json_key(&j, "died");
+	json_bool(&j, res->died);
+	number(&j, "death_code", (uint64_t)res->death_code);
+	number(&j, "death_signal", (uint64_t)res->death_signal);
 	number(&j, "signal", (uint64_t)res->signal);
 	number(&j, "cpu_usec", res->cpu_usec);
 	number(&j, "mem_peak", res->mem_peak);

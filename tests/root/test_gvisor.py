@@ -373,6 +373,48 @@ class Life(GvisorCase):
         self.assertIn(b"runsc", s.err)
 
 
+class Hostile(GvisorCase):
+    """A sentry in the hands of somebody (tests/helpers/fake_runsc.c): bounded, told apart, and nobody is harmed.
+    By tests/helpers/sbx: nobody waits for what such a sentry would tell of its guest."""
+
+    def setUp(self):
+        super().setUp()
+        path = self.path("runsc")
+        shutil.copy(helper("fake_runsc"), path)
+        os.chmod(path, 0o755)
+        self.env["WARDER_RUNSC"] = path
+
+    def sbx(self, mode):
+        self.count += 1
+        done = cmd(helper("sbx"), "--backend", "gvisor", "--session", "fake-%d-%d" % (os.getpid(), self.count), "--", mode,
+                   env=self.env)
+        done.json = json.loads(done.err.splitlines()[-1])
+        return done
+
+    def test_the_fake_itself(self):
+        done = self.sbx("good")
+        self.assertEqual((done.code, done.json["died"]), (7, False), done)
+
+    def test_answers_that_are_none(self):
+        for mode in ("garbage", "flood", "close", "refuse"):
+            with self.subTest(mode=mode):
+                done = self.sbx(mode)
+                self.assertEqual(done.code, 125, done)
+                self.assertLess(len(done.err), 2000)
+                self.assertTrue(all(32 <= b < 127 for b in done.json["text"].encode()), done)
+
+    def test_no_answer(self):
+        self.assertEqual(self.sbx("silent").code, 125)
+
+    def test_an_end_that_nobody_explains(self):
+        done = self.sbx("lie")
+        self.assertEqual((done.code, done.json["died"], done.json["death_code"]), (137, True, 9), done)
+
+    def test_killed_by_its_own_filter(self):
+        done = self.sbx("dies")
+        self.assertEqual((done.code, done.json["died"], done.json["death_signal"]), (137, True, signal.SIGSYS), done)
+
+
 class Agent(test_agent.AgentCase):
     """Further commands: started by the launcher, who tells of them, since gVisor does not."""
     runsc = None

@@ -106,7 +106,8 @@ static void __attribute__((noreturn)) give_up(long r, const char *step, const ch
 
 	f.code = (int32_t)-r;
 	copy(f.step, step, length(step, sizeof(f.step) - 1));
-	copy(f.text, text, length(text, sizeof(f.text) - 1));
+	for (size_t i = 0; i < sizeof(f.text) - 1 && text[i]; i++) /* it may be the sentry's */
+		f.text[i] = (char)(text[i] < 32 || text[i] > 126 ? '?' : text[i]);
 	send_frame(&f, -1);
 	exit_now(EXIT_INTERNAL);
 	__builtin_unreachable();
