@@ -68,8 +68,8 @@ static int bind_file(struct setup *s, const char *source, const char *target, ui
 
 static int put_file(struct setup *s, const char *path, const struct buf *b)
 {
-	auto_close int fd =
-		openat(s->root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	auto_close int fd = openat(s->root, path + 1,
+				   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	size_t at = 0;
 
 	setup_at(s, path);
@@ -91,11 +91,11 @@ static int make_bundle(struct setup *s)
 	int r;
 
 	setup_at(s, GVISOR_BUNDLE);
-	if (mkdirat(s->root, GVISOR_BUNDLE + 1, 0755) < 0)
-		return -errno;
-	r = put_file(s, GVISOR_BUNDLE "/config.json" + 1, &g->config);
+	r = mount_point(s, GVISOR_BUNDLE, true, 0755);
+	if (r == 0)
+		r = put_file(s, GVISOR_BUNDLE "/config.json", &g->config);
 	if (r == 0 && g->pod_init.n)
-		r = put_file(s, GVISOR_BUNDLE "/pod-init.json" + 1, &g->pod_init);
+		r = put_file(s, GVISOR_BUNDLE "/pod-init.json", &g->pod_init);
 	if (r == 0)
 		r = bind_file(s, g->runsc, GVISOR_RUNSC,
 			      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
