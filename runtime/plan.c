@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan.h"
+#include "runtime/egress/route.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -272,11 +273,13 @@ static int check_net_lists(const struct sandbox_spec *spec, struct err *err)
 	if (spec->net_allow_n && spec->net != SANDBOX_NET_ALLOW)
 		return err_set(err, EINVAL,
 			       "network: names are listed, and the mode is not 'allow'");
-	if (!out && (spec->net_services_n || spec->net_limits || spec->net_dns))
+	if (!out &&
+	    (spec->net_services_n || spec->net_routes_n || spec->net_limits || spec->net_dns))
 		return err_set(
 			err, EINVAL,
 			"network: services, limits and a resolver are for 'allow' and 'open'");
-	if (spec->net == SANDBOX_NET_ALLOW && !spec->net_allow_n && !spec->net_services_n)
+	if (spec->net == SANDBOX_NET_ALLOW && !spec->net_allow_n && !spec->net_services_n &&
+	    !spec->net_routes_n)
 		return err_set(err, EINVAL, "network: mode 'allow' without a name that is allowed");
 	if (spec->net_allow_n > SANDBOX_NET_MAX || spec->net_services_n > SANDBOX_NET_MAX)
 		return err_set(err, E2BIG, "network: more than %d entries in a list",
@@ -300,6 +303,8 @@ static int plan_net(struct sandbox_plan *p, const struct sandbox_spec *spec, str
 		r = egress_policy_allow(p->egress, &p->mem, spec->net_allow[i], err);
 	for (size_t i = 0; r == 0 && i < spec->net_services_n; i++)
 		r = egress_policy_service(p->egress, &p->mem, spec->net_services[i], err);
+	for (size_t i = 0; r == 0 && i < spec->net_routes_n; i++)
+		r = egress_policy_route(p->egress, &p->mem, &spec->net_routes[i], err);
 	if (r == 0 && spec->net_limits)
 		r = egress_policy_limits(p->egress, spec->net_limits, err);
 	if (r == 0 && spec->net_dns)

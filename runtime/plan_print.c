@@ -244,7 +244,10 @@ static void reach_text(const struct egress_policy *e, FILE *out)
 		const struct egress_row *r = &e->rows[i];
 
 		fprintf(out, "  %s%s:%u ", r->wildcard ? "*." : "", r->name, r->port);
-		if (r->service)
+		if (r->route)
+			fprintf(out, "-> %s, with its headers\n",
+				e->routes[r->route - 1].spec->url);
+		else if (r->service)
 			fprintf(out, "-> %s\n", egress_addr_text(&r->to, r->to_port, text));
 		else
 			fprintf(out, "(%s)\n", egress_check_names[r->check]);

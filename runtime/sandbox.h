@@ -47,6 +47,20 @@ struct sandbox_limits {
 	uint64_t fsize; /* 0 = none */
 };
 
+/* http://NAME/ inside is this upstream, with headers that are added outside. */
+#define SANDBOX_ROUTES_MAX	  8
+#define SANDBOX_ROUTE_HEADERS_MAX 4
+struct sandbox_route {
+	const char *name, *url; /* https://HOST[:PORT][/PREFIX] */
+	const char *to;		/* IP[:PORT] to dial in its place; NULL = its name is resolved */
+	const char *ca;		/* PEM of who may certify it; NULL = whom the host trusts */
+	size_t headers;
+	struct {
+		const char *name;
+		const char *value; /* never in a plan's text, nor in its hash */
+	} header[SANDBOX_ROUTE_HEADERS_MAX];
+};
+
 /* What the operator asked for. Strings are borrowed and must outlive the plan. */
 struct sandbox_spec {
 	const char *backend;  /* "ns", "gvisor" */
@@ -69,6 +83,8 @@ struct sandbox_spec {
 	size_t net_allow_n;
 	const char *net_services[SANDBOX_NET_MAX];
 	size_t net_services_n;
+	struct sandbox_route net_routes[SANDBOX_ROUTES_MAX];
+	size_t net_routes_n;
 	const char *net_limits; /* NULL = defaults */
 	const char *net_dns;	/* resolver; NULL = the host's */
 	struct sandbox_limits limits;

@@ -35,6 +35,7 @@
 	X(34, NET_CLOSE, "net.close", NET)                   \
 	X(35, NET_BIND, "net.bind", NET)                     \
 	X(36, NET_SOCKET, "net.socket", NET)                 \
+	X(37, NET_REQUEST, "net.request", NET)               \
 	X(40, DNS_QUERY, "dns.query", DNS)                   \
 	X(41, DNS_ANSWER, "dns.answer", DNS)                 \
 	X(50, OOM, "oom", LIMIT)                             \
@@ -336,6 +337,16 @@ struct wire_net {
 	__u64 packets_in;
 };
 
+/* NET_REQUEST: what was asked of a route's upstream; h.ret < 0: it was not, or not to its end. */
+struct wire_request {
+	struct wire_hdr h;
+	__u64 bytes_out, bytes_in; /* of bodies */
+	__u16 dport;
+	__u16 status; /* 0 = there was no answer */
+	struct wire_str name, method, path, reason;
+	__u32 pad;
+};
+
 struct wire_vsock {
 	__u32 cid;
 	__u32 port;
@@ -529,5 +540,6 @@ WIRE_ASSERT(sizeof(struct wire_session) % 8 == 0, "wire_session alignment");
 WIRE_ASSERT(sizeof(struct wire_change) % 8 == 0, "wire_change alignment");
 WIRE_ASSERT(sizeof(struct wire_scan) % 8 == 0, "wire_scan alignment");
 WIRE_ASSERT(sizeof(struct wire_snapshot) % 8 == 0, "wire_snapshot alignment");
+WIRE_ASSERT(sizeof(struct wire_request) % 8 == 0, "wire_request alignment");
 
 #endif

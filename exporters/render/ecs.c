@@ -60,6 +60,7 @@ static const struct ecs_kind KINDS[] = {
 	{ WIRE_SESSION_RESTORE, "[\"file\"]", "[\"info\"]", "\"session-restore\"", NULL },
 	{ WIRE_FILE_MKNOD, "[\"file\"]", "[\"creation\"]", "\"file-mknod\"", NULL },
 	{ WIRE_FILE_MMAP, "[\"file\"]", "[\"access\"]", "\"file-map\"", NULL },
+	{ WIRE_NET_REQUEST, "[\"network\"]", "[\"protocol\"]", "\"network-request\"", NULL },
 	{ WIRE_NET_BIND, "[\"network\"]", "[\"start\"]", "\"network-bind\"", NULL },
 	{ WIRE_NET_SOCKET, "[\"network\"]", "[\"start\"]", "\"network-socket\"", NULL },
 	/* clang-format on */

@@ -147,6 +147,9 @@
 	X(WORKSPACE_UNHASHED, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                             \
 	X(WORKSPACE_WHY, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                  \
 	X(WORKSPACE_NS, NONE, V11, TYPE, "event.duration", TYPE, NONE, NONE)                       \
+	X(HTTP_METHOD, NONE, V11, TYPE, "http.request.method", TYPE, NONE, NONE) \
+	X(HTTP_PATH, NONE, V11, TYPE, "url.path", TYPE, NONE, NONE) \
+	X(HTTP_STATUS, NONE, V11, TYPE, "http.response.status_code", TYPE, NONE, NONE) \
 	X(SNAPSHOT_NAME, NONE, V11, TYPE, NONE, TYPE, NONE, NONE) \
 	X(SNAPSHOT_SESSION, NONE, V11, TYPE, NONE, TYPE, NONE, NONE) \
 	X(SNAPSHOT_SHA256, NONE, V11, TYPE, NONE, TYPE, NONE, NONE) \

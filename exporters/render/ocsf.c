@@ -112,6 +112,7 @@ static const struct ocsf_kind KINDS[] = {
 	{ WIRE_SESSION_RESTORE, CLASS_APP, V11, 99, 1, "Restore", NULL, NULL },
 	{ WIRE_FILE_MKNOD, CLASS_FILE, V11, 1, 1, "Create", ACTOR, NULL },
 	{ WIRE_FILE_MMAP, CLASS_FILE, V11, 99, 1, "Map", ACTOR, NULL },
+	{ WIRE_NET_REQUEST, CLASS_NETWORK, V11, 99, 1, "Request", ACTOR, NULL },
 	{ WIRE_NET_BIND, CLASS_NETWORK, V11, 99, 1, "Bind", ACTOR, NULL },
 	{ WIRE_NET_SOCKET, CLASS_NETWORK, V11, 99, 1, "Socket", ACTOR, NULL },
 	/* clang-format on */

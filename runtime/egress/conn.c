@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/egress/helper.h"
+#include "runtime/egress/route.h"
 #include "userspace/base/auto.h"
 
 #define ACCEPT_TURN 16
@@ -345,6 +346,20 @@ static const char *judge(struct helper *h, struct conn *c)
 	return NULL;
 }
 
+/* It is somebody else's from here on, and so is telling of it. */
+static void hand_over(struct helper *h, struct conn *c)
+{
+	int r = route_hand_over(h->routes, (uint8_t)(c->row->route - 1), c->in);
+
+	if (r < 0) {
+		conn_end(h, c, -r, "route");
+		return;
+	}
+	close(take_fd(c->in));
+	pump_done(c);
+	release(h, c);
+}
+
 static void begin(struct helper *h, struct conn *c)
 {
 	const char *why = judge(h, c);
@@ -354,6 +369,10 @@ static void begin(struct helper *h, struct conn *c)
 		if (!strncmp(why, "limit", 5))
 			helper_rest(h);
 		conn_end(h, c, EACCES, why);
+		return;
+	}
+	if (c->row && c->row->route) {
+		hand_over(h, c);
 		return;
 	}
 	(void)getsockopt(c->in, SOL_SOCKET, SO_COOKIE, &c->cookie, &len);

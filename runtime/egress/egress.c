@@ -12,6 +12,7 @@
 
 #include "runtime/egress/helper_main.h"
 #include "runtime/egress/inside.h"
+#include "runtime/egress/route.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
@@ -22,18 +23,31 @@ struct egress {
 	const struct egress_policy *policy;
 	int control;
 	pid_t pid;
+	struct routes *routes; /* NULL */
 };
 
 int egress_start(struct egress **ret, const struct egress_options *opt, struct err *err)
 {
 	struct egress *e = calloc(1, sizeof(*e));
+	struct egress_options own = *opt;
+	auto_close int routes = -1;
 	int pair[2];
 
 	if (!e)
 		return err_set(err, ENOMEM, "network: %m");
+	if (opt->policy->routes_n) {
+		int r = routes_start(&e->routes, &routes, opt, err);
+
+		if (r < 0) {
+			free(e);
+			return r;
+		}
+	}
+	own.routes = routes;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		int r = err_set(err, errno, "network: socket pair: %m");
 
+		routes_free(e->routes);
 		free(e);
 		return r;
 	}
@@ -42,12 +56,13 @@ int egress_start(struct egress **ret, const struct egress_options *opt, struct e
 	e->pid = fork();
 	if (e->pid == 0) {
 		close(pair[0]);
-		helper_main(pair[1], opt);
+		helper_main(pair[1], &own);
 	}
 	close(pair[1]);
 	if (e->pid < 0) {
 		int r = err_set(err, errno, "network: fork: %m");
 
+		routes_free(e->routes);
 		close(e->control);
 		free(e);
 		return r;
@@ -117,6 +132,7 @@ void egress_free(struct egress *e)
 
 	if (!e)
 		return;
+	routes_free(e->routes); /* what it tells comes before the helper's last word */
 	shutdown(e->control, SHUT_WR);
 	/* Its end closes the socket; a ready message that nobody asked for may come before. */
 	while (poll(&pfd, 1, STOP_MS) > 0 && recv(e->control, &m, sizeof(m), 0) > 0)

@@ -17,6 +17,7 @@ struct egress_options {
 	gid_t gid;
 	/* Takes away all privilege (pipeline/privdrop.h). */
 	int (*drop)(uid_t uid, gid_t gid, struct err *err);
+	int routes; /* egress_start's own */
 	int events; /* SOCK_SEQPACKET: struct egress_event each; -1: nobody wants them. Stays the caller's. */
 };
 

@@ -12,6 +12,7 @@ enum egress_event_type {
 	EGRESS_DNS = 1, /* answered; `data` is the answer */
 	EGRESS_CONNECT,
 	EGRESS_CLOSE,
+	EGRESS_REQUEST, /* of a route: method, status; `data` is the path */
 	EGRESS_OVER, /* the last one: the helper ends as it should */
 };
 
@@ -26,6 +27,8 @@ struct egress_event {
 	uint32_t count; /* of the same sort that were not told, and this one; 0 = 1 */
 	uint16_t udp;	/* DNS: by UDP */
 	uint16_t data_n;
+	uint16_t status; /* 0: there was no answer */
+	char method[14];
 	char name[EGRESS_TEXT];	 /* as the sandbox asked for it */
 	char asked[EGRESS_TEXT]; /* what it asked for afterwards, when that is another one */
 	char reason[32];

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/egress/helper_main.h"
+#include "runtime/egress/route.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 
@@ -120,7 +121,7 @@ static int lock_in(struct err *err)
 
 static int keep_descriptors(struct helper *h)
 {
-	int keep[] = { h->control, h->events };
+	int keep[] = { h->control, h->events, h->routes };
 
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }
@@ -289,6 +290,7 @@ void helper_main(int control, const struct egress_options *opt)
 	struct helper h = { .policy = opt->policy,
 			    .control = control,
 			    .events = opt->events,
+			    .routes = opt->routes,
 			    .netlink = -1,
 			    .epoll = -1 };
 	struct helper_ready ready = { 0 };
@@ -305,6 +307,7 @@ void helper_main(int control, const struct egress_options *opt)
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	routes_forget(opt->policy);
 	for (int i = 0; i < INSIDE_FDS; i++)
 		h.inside[i] = -1;
 	for (int i = 0; i < DNS_CONNS; i++)

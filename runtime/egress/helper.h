@@ -100,7 +100,7 @@ struct muted {
 
 struct helper {
 	const struct egress_policy *policy;
-	int epoll, control, events, netlink;
+	int epoll, control, events, netlink, routes;
 	int inside[INSIDE_FDS];
 	struct ares_channeldata *ares;
 	struct conn **conns; /* limits.connections of them */

@@ -96,7 +96,8 @@ static int add_row(struct egress_policy *p, const struct egress_row *row, const 
 		if (strcmp(r->name, row->name) != 0 || r->wildcard != row->wildcard ||
 		    r->port != row->port)
 			continue;
-		if (r->check == row->check && !r->service && !row->service)
+		if (r->check == row->check && !r->service && !row->service && !r->route &&
+		    !row->route)
 			return 0;
 		return bad_entry(err, text, "this name and port was given before, and differently");
 	}
@@ -143,6 +144,19 @@ static int parse_check(const char *word, uint8_t *ret)
 			return 0;
 		}
 	return -EINVAL;
+}
+
+const char *egress_policy_name(struct arena *mem, const char *name, struct err *err)
+{
+	struct egress_row row = { 0 };
+
+	return take_name(&row, mem, name, name, err) < 0 ? NULL : row.name;
+}
+
+int egress_policy_add(struct egress_policy *p, const struct egress_row *row, const char *text,
+		      struct err *err)
+{
+	return add_row(p, row, text, err);
 }
 
 static uint8_t check_of_port(uint16_t port)
@@ -344,6 +358,22 @@ static void text(struct json *j, const char *key, const char *v)
 	json_strz(j, v);
 }
 
+/* Names of headers, not what they say. */
+static void route_json(const struct egress_policy *p, const struct egress_route *r, struct json *j)
+{
+	(void)p;
+	text(j, "upstream", r->spec->url);
+	if (r->spec->to)
+		text(j, "to", r->spec->to);
+	json_key(j, "own_ca");
+	json_bool(j, r->spec->ca);
+	json_key(j, "headers");
+	json_array_begin(j);
+	for (size_t i = 0; i < r->spec->headers; i++)
+		json_strz(j, r->spec->header[i].name);
+	json_array_end(j);
+}
+
 void egress_policy_json(const struct egress_policy *p, struct json *j)
 {
 	char buf[EGRESS_TEXT_MAX];
@@ -360,7 +390,9 @@ void egress_policy_json(const struct egress_policy *p, struct json *j)
 		json_object_begin(j);
 		text(j, "name", name);
 		number(j, "port", r->port);
-		if (r->service)
+		if (r->route)
+			route_json(p, &p->routes[r->route - 1], j);
+		else if (r->service)
 			text(j, "to", egress_addr_text(&r->to, r->to_port, buf));
 		else
 			text(j, "check", egress_check_names[r->check]);

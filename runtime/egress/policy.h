@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "runtime/egress/range.h"
+#include "runtime/sandbox.h"
 #include "userspace/base/arena.h"
 #include "userspace/base/err.h"
 #include "userspace/base/json.h"
@@ -37,7 +38,16 @@ struct egress_row {
 	bool service;  /* goes to `to`, whatever range that is in, and is not resolved */
 	struct egress_addr to;
 	uint16_t to_port;
+	uint8_t route; /* number of one, from 1; 0 = none */
 };
+
+/* Where a row with one leads. Strings are the plan's, or the spec's. */
+struct egress_route {
+	const char *name, *origin /* https://HOST[:PORT] */, *host, *prefix /* "" or /... */;
+	uint16_t port;
+	const struct sandbox_route *spec;
+};
+#define EGRESS_ROUTES_MAX 8
 
 /* Caps of one sandbox. */
 struct egress_limits {
@@ -57,12 +67,18 @@ struct egress_policy {
 	bool open; /* any name and address but those of egress_range; rows are services */
 	struct egress_row rows[EGRESS_ROWS_MAX];
 	size_t rows_n;
+	struct egress_route routes[EGRESS_ROUTES_MAX];
+	size_t routes_n;
 	struct egress_limits limits;
 	struct egress_addr dns; /* resolver to ask; family 0 = those of the host */
 	uint16_t dns_port;
 };
 
 void egress_policy_init(struct egress_policy *p);
+/* A name in lower case for a row; NULL and err when it is none. */
+const char *egress_policy_name(struct arena *mem, const char *name, struct err *err);
+int egress_policy_add(struct egress_policy *p, const struct egress_row *row, const char *text,
+		      struct err *err);
 
 /* "HOST[:PORT[/tls|http|opaque]]", HOST perhaps "*.NAME". Without a port: 443 by TLS and 80 by HTTP, which is also
  * how these ports are checked when they are named; others are opaque. -EINVAL, -E2BIG, -ENOMEM. */

@@ -224,6 +224,12 @@ static const struct member scan_members[] = {
 	S(wire_scan, places),	S(wire_scan, why),	   END,
 };
 
+static const struct member request_members[] = {
+	N(wire_request, bytes_out), N(wire_request, bytes_in), N(wire_request, dport),
+	N(wire_request, status),    S(wire_request, name),     S(wire_request, method),
+	S(wire_request, path),	    S(wire_request, reason),   END,
+};
+
 static const struct member snapshot_members[] = {
 	N(wire_snapshot, files), N(wire_snapshot, bytes),   N(wire_snapshot, stored),
 	S(wire_snapshot, name),	 S(wire_snapshot, session), S(wire_snapshot, who),
@@ -256,6 +262,7 @@ static const struct kind kinds[] = {
 	KIND("net.accept", WIRE_NET_ACCEPT, wire_net, net_members),
 	KIND("net.bind", WIRE_NET_BIND, wire_net, net_members),
 	KIND("net.socket", WIRE_NET_SOCKET, wire_net, net_members),
+	KIND("net.request", WIRE_NET_REQUEST, wire_request, request_members),
 	KIND("net.send", WIRE_NET_SEND, wire_net, net_members),
 	KIND("net.close", WIRE_NET_CLOSE, wire_net, net_members),
 	KIND("dns.query", WIRE_DNS_QUERY, wire_dns, dns_members),

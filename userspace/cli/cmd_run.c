@@ -116,6 +116,11 @@ static const struct option_def OPTIONS[] = {
 	{ "net-service", 0, OPT_STRLIST, AT(network.services), "NAME[:PORT]=IP:PORT",
 	  "with allow or open: a service that is reached as NAME, private or this host's own too; "
 	  "repeatable" },
+	{ "net-route", 0, OPT_STRLIST, AT(network.routes), "NAME=URL,header=H:FILE",
+	  "with allow or open: http://NAME/ is this upstream (https://HOST[:PORT][/PREFIX]), asked from "
+	  "outside by verified TLS, with header H: what FILE holds, which the sandbox never sees; "
+	  "header= up to 4 times, ca=FILE: who certifies it, to=IP[:PORT]: where it is. FILE must be yours "
+	  "alone; repeatable" },
 	{ "net-limit", 0, OPT_STR, AT(network.limit), "KEY=N,...",
 	  "with allow or open: connections=64 at once, rate=50 new a second, dns=20 questions a second, "
 	  "idle=600 seconds, bytes=16G in all" },
@@ -521,6 +526,7 @@ static const struct value_check {
 	{ "net", AT(network.mode), false, net_check_mode },
 	{ "net-allow", AT(network.allow), true, net_check_allow },
 	{ "net-service", AT(network.services), true, net_check_service },
+	{ "net-route", AT(network.routes), true, net_check_route },
 	{ "net-limit", AT(network.limit), false, net_check_limit },
 	{ "net-dns", AT(network.dns), false, net_check_dns },
 	{ "ro", AT(ro), true, check_bind },
@@ -599,6 +605,8 @@ static int check_with_file(const char *option, const char *value, struct err *er
 		return r;
 	if (!strcmp(option, "secret"))
 		return secrets_read(&secrets, &spec, &one, err);
+	if (!strcmp(option, "net-route"))
+		return net_check_route_files(value, err);
 	if (!strcmp(option, "redact") && strcmp(value, "off"))
 		redact.rules = one;
 	else if (!strcmp(option, "redact-value-file"))
@@ -836,7 +844,8 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		return cli_bad_usage("run", &err);
 	if (*workspace)
 		spec.workspace = workspace;
-	if (secrets_no_core(&err) < 0 || secrets_read(&secrets, &spec, &a.secrets, &err) < 0)
+	if (secrets_no_core(&err) < 0 || secrets_read(&secrets, &spec, &a.secrets, &err) < 0 ||
+	    net_read_routes(&spec, &err) < 0)
 		return cli_fail(&err);
 	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
 		a.watch.v[a.watch.n++] = SECRET_DIR "/"; /* who read one, and when */
@@ -870,6 +879,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	code = run_it(keep, &from, &a, &spec, &rules, redactor, &sinks, sign, pressure, when_full,
 		      &result);
 	redaction_of_log(NULL);
+	net_forget_routes(&spec);
 	named_workspace_release();
 	return code;
 }

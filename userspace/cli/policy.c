@@ -22,6 +22,7 @@ static const struct {
 	{ "network.mode", "net" },
 	{ "network.allow", "net-allow" },
 	{ "network.services", "net-service" },
+	{ "network.routes", "net-route" },
 	{ "network.limits", "net-limit" },
 	{ "network.resolver", "net-dns" },
 	{ "limits.memory", "memory" },

@@ -190,6 +190,26 @@ static int add_secrets(struct redactor *r, const struct sandbox_spec *spec, stru
 	return e;
 }
 
+/* Also the part behind a scheme, as it may be written alone: "Bearer ...". */
+static int add_routes(struct redactor *r, const struct sandbox_spec *spec, struct err *err)
+{
+	int e = 0;
+
+	for (size_t i = 0; i < spec->net_routes_n; i++)
+		for (size_t k = 0; e == 0 && k < spec->net_routes[i].headers; k++) {
+			const char *value = spec->net_routes[i].header[k].value;
+			const char *space = value ? strchr(value, ' ') : NULL;
+			char full[REDACT_NAME_MAX + 1];
+
+			snprintf(full, sizeof(full), "route.%.32s", spec->net_routes[i].name);
+			if (value)
+				e = add_value(r, full, str_from(value), err);
+			if (e == 0 && space && strlen(space + 1) >= REDACT_VALUE_MIN)
+				e = add_value(r, full, str_from(space + 1), err);
+		}
+	return e;
+}
+
 /* Who may read or write that file knows or chooses the secrets: root alone. */
 static int add_file(struct redactor *r, const char *path, struct err *err)
 {
@@ -226,11 +246,10 @@ static int check_off(const struct redact_args *a, const struct sandbox_spec *spe
 		*ret |= !strcmp(a->rules.v[i], "off");
 	if (!*ret)
 		return 0;
-	if (spec->secrets_n)
-		return err_set(
-			err, EINVAL,
-			"option '--redact': 'off' would leave the value of '--secret' in the "
-			"record");
+	if (spec->secrets_n || spec->net_routes_n)
+		return err_set(err, EINVAL,
+			       "option '--redact': 'off' would leave the value of '--secret' or "
+			       "'--net-route' in the record");
 	if (a->rules.n != 1 || a->values.n || a->value_files.n || a->escrow)
 		return err_set(err, EINVAL,
 			       "option '--redact': 'off' and something to redact contradict each "
@@ -261,6 +280,8 @@ static int make(struct redactor **ret, const uint8_t key[REDACT_KEY_LEN],
 		e = add_environment(r, spec, err);
 	if (e == 0)
 		e = add_secrets(r, spec, err);
+	if (e == 0)
+		e = add_routes(r, spec, err);
 	for (size_t i = 0; e == 0 && i < a->values.n; i++)
 		e = add_value(r, "value", str_from(a->values.v[i]), err);
 	for (size_t i = 0; e == 0 && i < a->value_files.n; i++)

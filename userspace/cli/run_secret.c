@@ -165,6 +165,29 @@ int secrets_read(struct run_secrets *ret, struct sandbox_spec *spec, const struc
 	return 0;
 }
 
+int secret_file(const char *name, const char *path, char **ret, struct err *err)
+{
+	auto_free char *text = calloc(1, SANDBOX_SECRET_MAX + 2);
+	struct sandbox_secret x = { .name = name, .value = text };
+	ssize_t n = text ? read_file(name, path, text, SANDBOX_SECRET_MAX + 1, err) : -ENOMEM;
+	int r;
+
+	if (n < 0)
+		return (int)n;
+	x.n = (size_t)n;
+	r = check_length(&x, err);
+	n = (ssize_t)secret_text(&x).n;
+	sodium_memzero(text + n, x.n - (size_t)n);
+	if (r == 0 && strlen(text) != (size_t)n)
+		r = err_set(err, EINVAL, "secret '%s': '%s' is not one line of text", name, path);
+	if (r < 0) {
+		sodium_memzero(text, x.n);
+		return r;
+	}
+	*ret = take_ptr(text);
+	return 0;
+}
+
 void secrets_forget(struct run_secrets *s)
 {
 	for (size_t i = 0; i < SANDBOX_SECRETS_MAX; i++) {

@@ -22,6 +22,8 @@ int secrets_read(struct run_secrets *ret, struct sandbox_spec *spec, const struc
 		 struct err *err);
 /* What of it is looked for in the record: without the line ends that editors put behind it. */
 struct str secret_text(const struct sandbox_secret *x);
+/* The one line of such a file, without its end, from malloc; `name` is for errors. */
+int secret_file(const char *name, const char *path, char **ret, struct err *err);
 void secrets_forget(struct run_secrets *s);
 
 #endif

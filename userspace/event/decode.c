@@ -46,6 +46,7 @@ struct handler {
 #define HANDLER_NET_CLOSE       { sizeof(struct wire_net), false, decode_net }
 #define HANDLER_NET_BIND        { sizeof(struct wire_net), true, decode_net }
 #define HANDLER_NET_SOCKET      { sizeof(struct wire_net), true, decode_net }
+#define HANDLER_NET_REQUEST     { sizeof(struct wire_request), true, decode_request }
 #define HANDLER_DNS_QUERY       { sizeof(struct wire_dns), false, decode_dns }
 #define HANDLER_DNS_ANSWER      { sizeof(struct wire_dns), false, decode_dns }
 #define HANDLER_OOM             { sizeof(struct wire_oom), false, decode_oom }

@@ -63,6 +63,7 @@ decode_fn decode_escape;	    /* kind_escape.c */
 decode_fn decode_session;	    /* kind_session.c */
 decode_fn decode_workspace_change, decode_workspace_scan; /* kind_workspace.c */
 decode_fn decode_snapshot;
+decode_fn decode_request; /* kind_net.c */
 /* Of a st_mode: "regular"; NULL. kind_file.c */
 const char *file_type_name(uint32_t mode);
 

@@ -258,6 +258,9 @@ enum field_type {
 	  "close of a datagram socket: datagrams sent")                                            \
 	X(NET_PACKETS_IN, "net.packets_in", FT_U64, FAM_NET,                                       \
 	  "close of a datagram socket: datagrams received")                                        \
+	X(HTTP_METHOD, "http.method", FT_STR, FAM_NET, "request of a route: GET POST ...")         \
+	X(HTTP_PATH, "http.path", FT_STR, FAM_NET, "request of a route: path, without its query")  \
+	X(HTTP_STATUS, "http.status", FT_U64, FAM_NET, "request of a route: what the upstream answered") \
 	X(DNS_ID, "dns.id", FT_U64, FAM_DNS, "transaction id")                                     \
 	X(DNS_NAME, "dns.name", FT_STR, FAM_DNS, "name asked for, without final dot")              \
 	X(DNS_TYPE, "dns.type", FT_STR, FAM_DNS, "record type asked for")                          \

@@ -234,3 +234,21 @@ void decode_net(struct decode_ctx *c)
 		set_vsock(ev, &w);
 	set_counts(ev, &w);
 }
+
+/* By the process of the routes, which reads what the sandbox sends and what an upstream answers. */
+void decode_request(struct decode_ctx *c)
+{
+	const struct wire_request w = DECODE_FIXED(c, wire_request);
+	struct event *ev = c->ev;
+
+	event_set_strz(ev, F_NET_PROTO, "tcp");
+	decode_set_string(c, F_NET_DST_NAME, w.name);
+	event_set_u64(ev, F_NET_DST_PORT, w.dport);
+	decode_set_string(c, F_NET_REASON, w.reason);
+	event_set_u64(ev, F_NET_BYTES_OUT, w.bytes_out);
+	event_set_u64(ev, F_NET_BYTES_IN, w.bytes_in);
+	decode_set_string(c, F_HTTP_METHOD, w.method);
+	decode_set_string(c, F_HTTP_PATH, w.path);
+	if (w.status)
+		event_set_u64(ev, F_HTTP_STATUS, w.status);
+}

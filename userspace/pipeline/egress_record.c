@@ -120,6 +120,28 @@ static int record_dns(struct buf *out, uint32_t sandbox_id, const struct egress_
 	return r;
 }
 
+static int record_request(struct buf *out, uint32_t sandbox_id, const struct egress_event *ev)
+{
+	struct wire_request rec = {
+		.h = header(sandbox_id, WIRE_NET_REQUEST, ev),
+		.bytes_out = ev->bytes_out,
+		.bytes_in = ev->bytes_in,
+		.dport = ev->dport,
+		.status = ev->status,
+	};
+	int r;
+
+	buf_add(out, &rec, sizeof(rec));
+	rec.name = tail(out, ev->name, strnlen(ev->name, sizeof(ev->name)));
+	rec.method = tail(out, ev->method, strnlen(ev->method, sizeof(ev->method)));
+	rec.path = tail(out, ev->data, MIN((size_t)ev->data_n, sizeof(ev->data)));
+	rec.reason = tail(out, ev->reason, strnlen(ev->reason, sizeof(ev->reason)));
+	r = finish(out, &rec.h);
+	if (r == 0)
+		memcpy(out->p, &rec, sizeof(rec));
+	return r;
+}
+
 int record_egress(struct buf *out, uint32_t sandbox_id, const struct egress_event *ev)
 {
 	buf_reset(out);
@@ -130,6 +152,8 @@ int record_egress(struct buf *out, uint32_t sandbox_id, const struct egress_even
 		return record_net(out, sandbox_id, WIRE_NET_CONNECT, ev);
 	case EGRESS_CLOSE:
 		return record_net(out, sandbox_id, WIRE_NET_CLOSE, ev);
+	case EGRESS_REQUEST:
+		return record_request(out, sandbox_id, ev);
 	default:
 		return -EINVAL;
 	}
