@@ -38,6 +38,7 @@ struct agent_config {
 	struct agent_names groups;   /* who may speak with the agent, besides root */
 	struct agent_names policies; /* that those may name; none listed: the shipped ones */
 	uint64_t queue, queue_wait_ns;
+	uint64_t parked; /* keepers made ahead */
 	struct agent_quota quota; /* of a tenant without a row */
 	struct agent_tenant tenant[AGENT_TENANTS_MAX];
 	size_t tenants_n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "userspace/cli/agent.h"
+#include "userspace/cli/agent_park.h"
 
 #include <grp.h>
 #include <limits.h>
@@ -98,6 +98,11 @@ static int set_key(struct agent_config *c, const char *key, const char *value, s
 		return parse_duration_ns(value, &c->queue_wait_ns) < 0
 			       ? err_set(err, EINVAL, "'%s' is not a time like 30s", value)
 			       : 0;
+	if (!strcmp(key, "parked"))
+		return parse_u64(value, &c->parked) < 0 || c->parked > AGENT_PARKED_MAX
+			       ? err_set(err, EINVAL, "'%s' is not a number up to %d", value,
+					 AGENT_PARKED_MAX)
+			       : 0;
 	if (!strncmp(key, "quota.", 6))
 		return set_quota(&c->quota, key + 6, value, err);
 	if (!strncmp(key, "tenants.", 8))
@@ -123,6 +128,7 @@ static int unknown_key(const struct flat_file *f, const struct flat_entry *e, st
 					     "policies",
 					     "queue",
 					     "queue_wait",
+					     "parked",
 					     "quota.sandboxes",
 					     "quota.memory",
 					     "quota.cpu",

@@ -14,7 +14,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
-#include "userspace/cli/agent.h"
+#include "userspace/cli/agent_park.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/util.h"
 #include "userspace/pipeline/hub.h"
@@ -79,6 +79,17 @@ int agent_keep(const struct keep_options *k, int client, int lock, int hub, cons
 		return -ENOMEM;
 	snprintf(flags, sizeof(flags), "%s%s%s", k->let_go ? "d" : "-", k->tty ? "t" : "-",
 		 k->has_command ? "c" : "-");
+	if (agent_park_give(&(struct agent_request){ .op = AGENT_RUN,
+						     .sandbox = k->session,
+						     .cwd = flags,
+						     .dir = dir,
+						     .term = term,
+						     .argv = (const char **)argv,
+						     .argc = n,
+						     .rows = k->rows,
+						     .cols = k->cols },
+			    client, lock, hub))
+		return 0;
 	snprintf(rows, sizeof(rows), "%u", k->rows);
 	snprintf(cols, sizeof(cols), "%u", k->cols);
 	words[0] = "warder";

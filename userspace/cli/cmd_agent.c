@@ -20,7 +20,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
-#include "userspace/cli/agent.h"
+#include "userspace/cli/agent_park.h"
 #include "userspace/cli/agent_door.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -53,6 +53,8 @@ static const char PURPOSE[] =
 	"  policies: [default, strict]   that they may name (default: all that are installed)\n"
 	"  queue: 32                     so many of a tenant may wait for room,\n"
 	"  queue_wait: 30s               so long\n"
+	"  parked: 2                     so many processes wait with their probes loaded, for a\n"
+	"                                quick start (default: 0, at most 16; SIGHUP reads it)\n"
 	"  quota: { sandboxes: 64 }      of a tenant that is not listed; 0 = no limit\n"
 	"  tenants:\n"
 	"    ci: { groups: [ci], sandboxes: 8, memory: 4G, cpu: 4, disk: 8G }\n\n"
@@ -69,6 +71,8 @@ struct agent {
 	pid_t sweeper;
 	struct agent_door door;
 	bool again; /* sweep once more */
+	struct agent_park park;
+	uint64_t parked; /* so many are wanted */
 	bool stop;
 };
 
@@ -124,7 +128,8 @@ static void in_child(struct agent *a)
 	close(a->listen);
 	close(a->signals);
 	door_close(&a->door);
-	close(a->lock); /* a copy would keep the lock beyond the agent's end */
+	agent_park_drain(&a->park); /* our copies: they are the agent's */
+	close(a->lock);		    /* a copy would keep the lock beyond the agent's end */
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
@@ -219,6 +224,21 @@ static void reap(struct agent *a)
 		sweep(a);
 }
 
+/* How many; and all made anew. */
+static void read_parked(struct agent *a)
+{
+	static struct agent_config config;
+	struct err err = { 0 };
+
+	if (agent_config_load(&config, &err) < 0) {
+		log_warn("%s: ignoring it", err_text(&err));
+		return;
+	}
+	agent_park_drain(&a->park);
+	a->parked = config.parked;
+	agent_park_fill(&a->park, a->parked);
+}
+
 static void hear_signals(struct agent *a)
 {
 	struct signalfd_siginfo si;
@@ -226,7 +246,9 @@ static void hear_signals(struct agent *a)
 	while (read(a->signals, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD)
 			reap(a);
-		else if (si.ssi_signo != SIGHUP) /* the file is read for each request */
+		else if (si.ssi_signo == SIGHUP) /* all else of the file is read for each request */
+			read_parked(a);
+		else
 			a->stop = true;
 	}
 }
@@ -252,25 +274,33 @@ static void serve(struct agent *a)
 	uint64_t next = 0;
 
 	while (!a->stop) {
-		struct pollfd fds[] = { { .fd = a->listen, .events = POLLIN },
-					{ .fd = a->signals, .events = POLLIN },
-					{ .fd = a->door.channel, .events = POLLIN } };
+		struct pollfd fds[3 + AGENT_PARKED_MAX] = {
+			{ .fd = a->listen, .events = POLLIN },
+			{ .fd = a->signals, .events = POLLIN },
+			{ .fd = a->door.channel, .events = POLLIN },
+		};
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		int wait;
 
 		if (now >= next) {
 			sweep(a);
+			agent_park_fill(&a->park, a->parked);
 			next = now + SWEEP_MS * NSEC_PER_MSEC;
 		}
 		door_start(&a->door, child_of_door, a);
 		fds[2].fd = a->door.pid ? a->door.channel : -1;
 		wait = a->door.listen < 0 || a->door.pid ? (int)((next - now) / NSEC_PER_MSEC) + 1
 							 : DOOR_MS;
+		for (size_t i = 0; i < AGENT_PARKED_MAX; i++)
+			fds[3 + i] = (struct pollfd){ .fd = a->park.fd[i], .events = POLLIN };
 		if (poll(fds, ARRAY_SIZE(fds), wait) < 0 && errno != EINTR)
 			break;
 		/* Its questions first: who has just gone may have left one. */
 		if (fds[2].revents)
 			take_from_front(a);
+		for (size_t i = 0; i < AGENT_PARKED_MAX; i++)
+			if (fds[3 + i].revents && agent_park_hear(&a->park, i))
+				agent_park_fill(&a->park, a->parked);
 		if (fds[1].revents)
 			hear_signals(a);
 		if (fds[0].revents)
@@ -290,7 +320,10 @@ static int run_agent(bool api, struct err *err)
 	struct agent a = {
 		.listen = -1, .signals = -1, .lock = -1, .door = { .listen = -1, .channel = -1 }
 	};
-	int r = listen_at(&a, err), n;
+	int r, n;
+
+	agent_park_init(&a.park);
+	r = listen_at(&a, err);
 
 	if (r == 0)
 		r = catch_signals(&a, err);
@@ -300,9 +333,11 @@ static int run_agent(bool api, struct err *err)
 		n = found();
 		if (n > 0)
 			log_info("found %d sandbox%s of an agent before", n, n == 1 ? "" : "es");
+		read_parked(&a);
 		log_info("agent is ready at %s/control.sock", run_dir());
 		serve(&a);
 	}
+	agent_park_drain(&a.park);
 	door_close(&a.door);
 	if (a.listen >= 0)
 		close(a.listen);
@@ -322,6 +357,8 @@ int cmd_agent(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "keep"))
 		return agent_keeper(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "park"))
+		return agent_parked();
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("agent", &err);
 	if (args.help) {

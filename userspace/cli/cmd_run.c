@@ -11,7 +11,7 @@
 #include "userspace/base/log.h"
 #include "userspace/base/term.h"
 #include "userspace/base/trust.h"
-#include "userspace/cli/agent.h"
+#include "userspace/cli/agent_park.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/named_workspace.h"
@@ -739,6 +739,7 @@ static int run_it(const struct run_keep *keep, const struct run_from *from,
 		.restore = from->fd >= 0 ? &from->row : NULL,
 		.restore_fd = from->fd,
 		.host_workspace = from->host_workspace,
+		.parked = keep ? agent_park_take() : NULL,
 		.session = keep ? keep->session : NULL,
 		.hub_fd = keep ? keep->hub_fd : 0,
 	};

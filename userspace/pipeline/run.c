@@ -88,6 +88,7 @@ struct run {
 	int proc_fds[2];      /* single processes to end: ours, the engine's end */
 	int output_fds[2];    /* output to be recorded: ours, the engine's end; -1 */
 	bool enforces;	      /* probes were loaded for it */
+	bool parked;	       /* probes were loaded long before */
 	bool stopped;	      /* the sandbox stands still */
 	bool starting;	      /* init has not said yet that the payload runs */
 	bool connected;	      /* the payload's output comes out */
@@ -288,6 +289,8 @@ static void test_probes(struct run *run)
 {
 	struct err err = { 0 };
 
+	if (run->parked) /* they have */
+		return;
 	if (capture_selftest(run->capture, false, NULL, 0, &err) < 0)
 		log_warn("%s: this session counts as degraded", err_text(&err));
 }
@@ -715,6 +718,28 @@ static int restore_files(struct run *run, struct err *err)
 				 : 0;
 }
 
+/* Those that were loaded ahead, if they are what is wanted. */
+static int open_capture(struct run *run, const struct watch_entry *watch, struct err *err)
+{
+	const struct run_options *o = run->opt;
+
+	run->parked = o->parked && run->enforces && !o->watch_n && !o->urgent_bytes &&
+		      !o->bulk_bytes;
+	if (run->parked) {
+		run->capture = o->parked;
+		return 0;
+	}
+	capture_close(o->parked);
+	return capture_open(&run->capture,
+			    &(struct capture_options){ .quiet_libbpf = true,
+						       .enforce = run->enforces,
+						       .watch = watch,
+						       .watch_n = o->watch_n,
+						       .urgent_bytes = o->urgent_bytes,
+						       .bulk_bytes = o->bulk_bytes },
+			    err);
+}
+
 static int prepare(struct run *run, struct err *err)
 {
 	auto_free struct watch_entry *watch = NULL;
@@ -743,14 +768,7 @@ static int prepare(struct run *run, struct err *err)
 	watch = watch_entries(run);
 	if (!watch)
 		return err_set(err, ENOMEM, "watched paths: out of memory");
-	r = capture_open(&run->capture,
-			 &(struct capture_options){ .quiet_libbpf = true,
-						    .enforce = run->enforces,
-						    .watch = watch,
-						    .watch_n = run->opt->watch_n,
-						    .urgent_bytes = run->opt->urgent_bytes,
-						    .bulk_bytes = run->opt->bulk_bytes },
-			 err);
+	r = open_capture(run, watch, err);
 	if (r < 0)
 		return r;
 	read_resolvers(run);

@@ -30,6 +30,8 @@ enum run_workspace {
 struct run_options {
 	const struct sandbox_spec *spec; /* session and name are set by run_session */
 	const struct ruleset *rules;
+	/* Loaded and tested before, with `enforce` and nothing else said; taken over. NULL = they are loaded. */
+	struct capture *parked;
 	const struct rule_files
 		*rule_files;   /* to load again while it runs; NULL: the rules are final */
 	struct str rule_texts; /* of rule_texts_read, what `rules` was made of */
