@@ -181,7 +181,7 @@ class Verify(TestCase):
         path = os.path.join(self.s.dir, "tty.0001.seg")
         with open(path, "rb") as f:
             good = f.read()
-        # Within a frame, of a frame and more, all of it; a byte, a frame, a segment and a name behind it.
+        # Within a frame, of a frame and more, all of it; a byte, a frame and a segment behind it.
         for made, word in ((good[:-1], b"cut"), (good[:len(good) // 2], b"cut"), (b"", b"cut"), (None, b"cut"),
                            (good + b"x", b"added to"), (good + good[100:], b"added to")):
             if made is None:
@@ -195,7 +195,7 @@ class Verify(TestCase):
                 self.assertIn(word, self.warder(command[0], self.s.dir, *command[1:]).err)
         with open(path, "wb") as f:
             f.write(good)
-        for name in ("tty.0002.seg", "tty.0003.seg", "tty.x"):
+        for name in ("tty.0002.seg", "tty.0003.seg"):
             shutil.copy(path, os.path.join(self.s.dir, name))
             self.told_by_all()
             os.unlink(os.path.join(self.s.dir, name))
