@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/landlock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "runtime/setup.h"
@@ -42,6 +46,8 @@
 #define FS_WRITE                                                                      \
 	(FS_WRITE_FILE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | \
 	 FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER | FS_TRUNCATE | FS_IOCTL_DEV)
+
+#define TOP_MAX 256 /* entries of an image's root: each is a rule */
 
 #define SCOPE_ABSTRACT_UNIX (1ull << 0) /* ABI 6 */
 #define SCOPE_SIGNAL	    (1ull << 1)
@@ -100,6 +106,39 @@ static int allow(int set, const char *path, uint64_t access)
 	return syscall(SYS_landlock_add_rule, set, RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
 }
 
+/* Of a root that can be written to, all but what the kernel shows in it: a rule for "/" would be one for /proc, too. What
+ * is new in "/" itself cannot be written, nor what comes behind TOP_MAX names. */
+static int allow_top(int set, uint64_t access)
+{
+	static const char *const never[] = { ".", "..", "proc", "sys", "dev" };
+	auto_close int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char block[4096] __attribute__((aligned(8))), path[NAME_MAX + 2];
+	long n;
+	int left = TOP_MAX;
+
+	if (root < 0)
+		return -errno;
+	while (left > 0 && (n = syscall(SYS_getdents64, root, block, sizeof(block))) > 0) {
+		for (long at = 0; at < n && left > 0;) {
+			const struct dirent64 *de = (const void *)(block + at);
+			bool skip = de->d_type != DT_DIR && de->d_type != DT_REG;
+			int r;
+
+			for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+				skip |= !strcmp(de->d_name, never[i]);
+			at += de->d_reclen;
+			if (skip)
+				continue;
+			snprintf(path, sizeof(path), "/%s", de->d_name);
+			r = allow(set, path, access);
+			if (r < 0 && r != -ENOENT)
+				return r;
+			left--;
+		}
+	}
+	return n < 0 ? -errno : 0;
+}
+
 int setup_landlock(struct setup *s)
 {
 	const struct sandbox_plan *p = s->plan;
@@ -122,7 +161,8 @@ int setup_landlock(struct setup *s)
 		if (!op->writable)
 			continue;
 		setup_at(s, op->target);
-		r = allow(set, op->target, (FS_READ | FS_WRITE) & attr.fs);
+		r = op->kind == ROOT_IMAGE ? allow_top(set, (FS_READ | FS_WRITE) & attr.fs)
+					   : allow(set, op->target, (FS_READ | FS_WRITE) & attr.fs);
 	}
 	if (r < 0)
 		return r;

@@ -16,25 +16,37 @@
 #define ROOT_BYTES (1u << 20) /* what we put there ourselves */
 #define PTYS_MAX   "64"
 
+/* What is in both layers is as the upper one says: a directory of the image stays the payload's. */
+static bool is_payloads(const struct setup *s)
+{
+	return s->image && s->plan->root[0].ids;
+}
+
 static int do_dir(struct setup *s, const struct root_op *op, size_t i)
 {
+	int r = mount_point(s, op->target, true, op->mode);
+
 	(void)i;
-	return mount_point(s, op->target, true, op->mode);
+	if (r == 0 && is_payloads(s) &&
+	    fchownat(mount_base(s, op->target), op->target + 1, s->host_id, s->host_id,
+		     AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return r;
 }
 
 static int do_link(struct setup *s, const struct root_op *op, size_t i)
 {
-	int r;
+	int base = mount_base(s, op->target), r;
 
 	(void)i;
-	if (symlinkat(op->source, s->root, op->target + 1) == 0)
+	if (symlinkat(op->source, base, op->target + 1) == 0)
 		return 0;
 	if (errno != ENOENT)
 		return -errno;
 	r = mount_parent(s, op->target);
 	if (r < 0)
 		return r;
-	return symlinkat(op->source, s->root, op->target + 1) < 0 ? -errno : 0;
+	return symlinkat(op->source, base, op->target + 1) < 0 ? -errno : 0;
 }
 
 static int do_file(struct setup *s, const struct root_op *op, size_t i)
@@ -50,7 +62,9 @@ static int do_file(struct setup *s, const struct root_op *op, size_t i)
 	w = write(fd, op->source, n);
 	if (w < 0)
 		return -errno;
-	return (size_t)w == n ? 0 : -ENOSPC;
+	if ((size_t)w != n)
+		return -ENOSPC;
+	return is_payloads(s) && fchown(fd, s->host_id, s->host_id) < 0 ? -errno : 0;
 }
 
 /* A small file of the host, as it is now. */
@@ -172,9 +186,8 @@ static int do_tmpfs(struct setup *s, const struct root_op *op, size_t i)
 /* What lasts as long as the sandbox lies in one file system: a superblock costs more than all these
  * mounts together. It hangs where /proc will cover it, since parts of a detached one can be cloned only
  * from Linux 6.15 on. The masks of /proc are files of it, too. */
-int mount_scratch(struct setup *s)
+int mount_scratch(struct setup *s, const struct root_op *at)
 {
-	static const struct root_op at = { .target = "/proc" };
 	int r;
 
 	setup_at(s, "scratch");
@@ -184,7 +197,7 @@ int mount_scratch(struct setup *s)
 	if (s->scratch < 0)
 		return s->scratch;
 	mount_is_ours(s, s->scratch);
-	r = mount_attach(s, s->scratch, &at, true);
+	r = mount_attach(s, s->scratch, at, true);
 	if (r < 0)
 		return r;
 	if (mknodat(s->scratch, "mask", S_IFREG, 0) < 0 || mkdirat(s->scratch, "maskd", 0) < 0)
@@ -230,7 +243,7 @@ static int device_bind(struct setup *s, const struct root_op *op)
 static int do_device(struct setup *s, const struct root_op *op, size_t i)
 {
 	(void)i;
-	if (mknodat(s->root, op->target + 1, S_IFCHR | 0666,
+	if (mknodat(mount_base(s, op->target), op->target + 1, S_IFCHR | 0666,
 		    makedev(op->dev_major, op->dev_minor)) == 0)
 		return 0;
 	return errno == EPERM ? device_bind(s, op) : -errno;
@@ -239,11 +252,12 @@ static int do_device(struct setup *s, const struct root_op *op, size_t i)
 /* Device nodes work in this mount of the directory only: all file systems around it are nodev. */
 static int do_dev(struct setup *s, const struct root_op *op, size_t i)
 {
-	auto_close int fd = open_tree(s->root, op->target + 1,
+	auto_close int fd = open_tree(s->dev >= 0 ? s->dev : s->root, op->target + 1,
 				      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	int r;
 
 	(void)i;
+	s->dev = -1;
 	if (fd < 0)
 		return -errno;
 	r = sys_mount_attr(fd, 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
@@ -324,7 +338,14 @@ int mount_root(struct setup *s)
 	return 0;
 }
 
-static int apply_ops(struct setup *s, bool shared)
+/* Under an image the first pass is what goes into its upper layer, the second what is mounted on both. */
+bool mount_is_first(const struct setup *s, const struct root_op *op)
+{
+	return root_op_is_shared(op) &&
+	       !(s->image && (op->kind == ROOT_DEV || op->kind == ROOT_BIND));
+}
+
+static int apply_ops(struct setup *s, bool first)
 {
 	const struct sandbox_plan *p = s->plan;
 	int r = 0;
@@ -332,7 +353,7 @@ static int apply_ops(struct setup *s, bool shared)
 	for (size_t i = 0; r == 0 && i < p->root_n; i++) {
 		const struct root_op *op = &p->root[i];
 
-		if (root_op_is_shared(op) != shared)
+		if (op->kind == ROOT_IMAGE || mount_is_first(s, op) != first)
 			continue;
 		r = mount_op(s, op, i);
 	}
@@ -341,20 +362,24 @@ static int apply_ops(struct setup *s, bool shared)
 
 int setup_root(struct setup *s)
 {
+	static const struct root_op under_proc = { .target = "/proc" };
 	mode_t old = umask(0);
 	int r;
 
+	s->image = s->plan->root_n && s->plan->root[0].kind == ROOT_IMAGE;
 	if (s->templated) {
 		setup_at(s, "/");
 		s->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		r = s->root < 0 ? -errno : 0;
 	} else {
 		r = mount_root(s);
+		if (r == 0 && s->image)
+			r = mount_image_below(s);
 		if (r == 0)
 			r = apply_ops(s, true);
 	}
 	if (r == 0)
-		r = mount_scratch(s);
+		r = s->image ? mount_image_join(s) : mount_scratch(s, &under_proc);
 	if (r == 0)
 		r = apply_ops(s, false);
 	umask(old);
@@ -368,11 +393,12 @@ int setup_pivot(struct setup *s)
 	setup_at(s, "/");
 	if (s->templated) /* read-only, and the only root there is */
 		return fchdir(s->root) < 0 ? -errno : 0;
-	r = sys_mount_attr(s->root, 0, MOUNT_ATTR_RDONLY, 0);
+	r = s->image ? 0 : sys_mount_attr(s->root, 0, MOUNT_ATTR_RDONLY, 0);
 	if (r < 0)
 		return r;
 	if (fchdir(s->root) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
-	    chdir("/") < 0)
+	    /* Above the old root lay what is below the overlay: first that went. */
+	    (s->image && umount2(".", MNT_DETACH) < 0) || chdir("/") < 0)
 		return -errno;
 	return 0;
 }

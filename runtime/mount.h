@@ -24,6 +24,17 @@ int mount_parent(struct setup *s, const char *path);
 /* Hangs the mount `fd` at the target of `op`. Closes nothing. */
 int mount_attach(struct setup *s, int fd, const struct root_op *op, bool dir);
 
+/* s->scratch: what lasts as long as the sandbox, and the masks of /proc, hung at the target of `at`; mount.c */
+int mount_scratch(struct setup *s, const struct root_op *at);
+/* Where `path` is made: in the root, or /dev before that is hung into the root. */
+int mount_base(const struct setup *s, const char *path);
+
+/* mount_image.c: the layers, and s->root becomes the upper one; then the overlay of both as s->root. */
+int mount_image_below(struct setup *s);
+int mount_image_join(struct setup *s);
+/* With an image, is the step one for the upper layer, before they are joined? */
+bool mount_is_first(const struct setup *s, const struct root_op *op);
+
 /* mount_proc.c */
 int mount_proc(struct setup *s, const struct root_op *op, size_t i);
 int mount_proc_mask(struct setup *s, const struct root_op *op, size_t i);
@@ -35,8 +46,6 @@ bool root_op_is_shared(const struct root_op *op);
 int mount_op(struct setup *s, const struct root_op *op, size_t i);
 /* A tmpfs over the old root of this mount namespace: s->root. */
 int mount_root(struct setup *s);
-/* The file system of the private directories: s->scratch. */
-int mount_scratch(struct setup *s);
 /* An empty root in place of the old one, the shared steps applied, read-only, the old one gone. For a
  * template: s->plan and s->root only are used. */
 int root_template(struct setup *s);

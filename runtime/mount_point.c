@@ -61,12 +61,17 @@ static bool is_ours(const struct setup *s, int fd)
 	return false;
 }
 
+int mount_base(const struct setup *s, const char *path)
+{
+	return s->dev >= 0 && !strncmp(path, "/dev/", 5) ? s->dev : s->root;
+}
+
 /* Opens `path` (absolute inside) for use as a mount point or parent, making what is missing. Only in
  * file systems of ours: a missing target below a host directory is the operator's mistake. */
 static int target_open(struct setup *s, const char *path, bool dir, bool make)
 {
 	char part[HOST_PATH_MAX];
-	int at = fcntl(s->root, F_DUPFD_CLOEXEC, 3);
+	int at = fcntl(mount_base(s, path), F_DUPFD_CLOEXEC, 3);
 
 	if (at < 0)
 		return -errno;
@@ -114,8 +119,8 @@ static int target_open(struct setup *s, const char *path, bool dir, bool make)
  * file system that nobody else has seen yet: no link of a stranger can be on the way. */
 int mount_point(struct setup *s, const char *path, bool dir, mode_t mode)
 {
-	int r = dir ? mkdirat(s->root, path + 1, mode)
-		    : mknodat(s->root, path + 1, S_IFREG | 0644, 0);
+	int base = mount_base(s, path);
+	int r = dir ? mkdirat(base, path + 1, mode) : mknodat(base, path + 1, S_IFREG | 0644, 0);
 
 	if (r == 0 || errno == EEXIST)
 		return 0;
@@ -138,7 +143,8 @@ int mount_attach(struct setup *s, int fd, const struct root_op *op, bool dir)
 		r = mount_point(s, op->target, dir, 0755);
 		if (r < 0)
 			return r;
-		return move_mount(fd, "", s->root, op->target + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0
+		return move_mount(fd, "", mount_base(s, op->target), op->target + 1,
+				  MOVE_MOUNT_F_EMPTY_PATH) < 0
 			       ? -errno
 			       : 0;
 	}

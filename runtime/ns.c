@@ -82,7 +82,7 @@ static int ns_config(struct sandbox *s, struct setup *t, struct err *err)
 
 static int ns_map(struct sandbox *s)
 {
-	return userns_map(s->pid, PLAN_INNER_ID, s->host_id, s->host_id);
+	return userns_map(s->pid, s->plan->uid, s->plan->gid, s->host_id);
 }
 
 static struct birth birth = {
@@ -453,6 +453,7 @@ int birth_begin(struct sandbox *s, struct birth *b, const struct gvisor_setup *g
 		.made_scratch = take_fd(s->made.scratch),
 		.stdio = { stdio[0], stdio[1], stdio[2] },
 		.scratch = -1,
+		.dev = -1,
 		.proc = -1,
 		.proc_sys = -1,
 	};

@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "runtime/backend.h"
+#include "runtime/seccomp.h"
+#include "runtime/seccomp_profile.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
@@ -26,7 +29,7 @@ DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
 #define CPU_MAX	      8192000	   /* NR_CPUS, in thousandths */
 #define BYTES_MAX     (1ull << 50) /* more than any machine has, and far from where sums wrap */
 #define TIMEOUT_MAX   (366ull * 86400 * NSEC_PER_SEC)
-#define ARENA_MAX     (PLAN_ARGS_MAX + (size_t)PLAN_ARGC_MAX * sizeof(char *) * 2 + (1u << 20))
+#define ARENA_MAX     (PLAN_ARGS_MAX + (size_t)PLAN_ARGC_MAX * sizeof(char *) * 2 + (4u << 20))
 
 /* Sizes that hold ordinary builds and test suites, and no more: raising one is an option away, a
  * host that swaps itself to death is not. No time limit, since only the operator knows one. */
@@ -34,6 +37,8 @@ void sandbox_spec_defaults(struct sandbox_spec *spec)
 {
 	*spec = (struct sandbox_spec){
 		.backend = "ns",
+		.uid = PLAN_INNER_ID,
+		.gid = PLAN_INNER_ID,
 		.net = SANDBOX_NET_NONE,
 		.limits = {
 			.memory = 1024 * MIB,
@@ -312,6 +317,55 @@ static int plan_net(struct sandbox_plan *p, const struct sandbox_spec *spec, str
 	return r < 0 ? err_wrap(err, r, "network") : 0;
 }
 
+/* One id of the host's is all that there is: what it is called inside decides what programs believe, and nothing else. */
+static int plan_ids(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
+{
+	p->uid = spec->uid;
+	p->gid = spec->gid;
+	if (p->uid > PLAN_INNER_MAX || p->gid > PLAN_INNER_MAX)
+		return err_set(err, EINVAL, "user %u:%u: at most %u", p->uid, p->gid,
+			       PLAN_INNER_MAX);
+	if (!strcmp(p->backend->name, "gvisor") &&
+	    (p->uid != PLAN_INNER_ID || p->gid != PLAN_INNER_ID))
+		return err_set(err, EOPNOTSUPP,
+			       "user %u:%u: in a sandbox of gvisor there is user %d only (--user)",
+			       p->uid, p->gid, PLAN_INNER_ID);
+	if (!p->host.userns && (p->uid != PLAN_INNER_ID || p->gid != PLAN_INNER_ID))
+		return err_set(err, EOPNOTSUPP, "user %u:%u: this host has no user namespaces",
+			       p->uid, p->gid);
+	return 0;
+}
+
+/* Compiled here, too: what cannot be is told before anything is begun. */
+static int plan_seccomp(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
+{
+	const char *name = spec->seccomp_name ? spec->seccomp_name : "seccomp profile";
+	const struct sock_filter *filter;
+	struct utsname kernel;
+	size_t n;
+	int r;
+
+	if (!spec->seccomp)
+		return 0;
+	if (!strcmp(p->backend->name, "gvisor"))
+		return err_set(err, EOPNOTSUPP,
+			       "%s: a sandbox of gvisor takes no seccomp profile: its calls reach "
+			       "gvisor's own kernel, not this host's",
+			       name);
+	p->seccomp = arena_zalloc(&p->mem, sizeof(*p->seccomp));
+	if (!p->seccomp || uname(&kernel) < 0)
+		return err_set(err, ENOMEM, "%s: %m", name);
+	r = seccomp_profile_parse(p->seccomp, &p->mem, name,
+				  (struct str){ spec->seccomp, spec->seccomp_n }, kernel.release,
+				  err);
+	if (r == 0) {
+		r = seccomp_get(p, &filter, &n, err);
+		if (r < 0)
+			err_wrap(err, r, "%s", name);
+	}
+	return r;
+}
+
 static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
 {
 	size_t bytes = 0;
@@ -348,6 +402,9 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 		return err_set(err, EINVAL,
 			       "working directory '%s': expected an absolute path without . and ..",
 			       p->cwd);
+	r = plan_ids(p, spec, err);
+	if (r < 0)
+		return r;
 	p->limits = spec->limits;
 	p->tty = spec->tty;
 	p->serve = spec->serve;
@@ -366,6 +423,8 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 		r = plan_root(p, spec, err);
 	if (r == 0)
 		r = plan_binds(p, spec, err);
+	if (r == 0) /* which of our own filters stands behind it is known now */
+		r = plan_seccomp(p, spec, err);
 	if (r == 0 && plan_hash(p) < 0)
 		r = err_set(err, ENOMEM, "plan: %m");
 	return r;
@@ -424,6 +483,11 @@ const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p)
 bool sandbox_plan_holds(const struct sandbox_plan *p)
 {
 	return p->backend->holds;
+}
+
+const char *sandbox_plan_image(const struct sandbox_plan *p)
+{
+	return p->image;
 }
 
 const char *sandbox_plan_hash(const struct sandbox_plan *p)

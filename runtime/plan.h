@@ -4,6 +4,8 @@
 #ifndef WARDER_RUNTIME_PLAN_H
 #define WARDER_RUNTIME_PLAN_H
 
+#include <sys/stat.h>
+
 #include "runtime/egress/policy.h"
 #include "runtime/host.h"
 #include "runtime/sandbox.h"
@@ -17,7 +19,8 @@
 
 #define PLAN_COPY_MAX 16384 /* a larger file is bound: a mount costs as much as copying this */
 
-#define PLAN_INNER_ID  1000	   /* uid and gid of the payload as it sees itself */
+#define PLAN_INNER_ID  1000 /* uid and gid of the payload as it sees itself, unless told */
+#define PLAN_INNER_MAX 65535
 #define PLAN_HOST_IDS  0x70000000u /* block of host ids that no account may use */
 #define PLAN_HOST_MASK 0x0fffffffu
 
@@ -35,6 +38,7 @@ enum root_kind {
 	ROOT_PROC_MASK, /* hide a file or directory of /proc */
 	ROOT_PROC_RO,	/* make a directory of /proc read-only */
 	ROOT_DEVPTS,
+	ROOT_IMAGE, /* the first step, if at all: `source` is the lower layer of an overlay that is the root */
 	ROOT_SECRETS, /* the file system of the secrets */
 	ROOT_KIND_COUNT
 };
@@ -59,6 +63,7 @@ struct root_op {
 };
 
 struct backend;
+struct seccomp_profile;
 
 struct sandbox_plan {
 	struct arena mem;
@@ -66,6 +71,9 @@ struct sandbox_plan {
 	const struct backend *backend;
 	const char *session, *name, *tenant, *hostname, *cwd;
 	const char *platform; /* of gVisor; NULL */
+	const char *image; /* digest; NULL */
+	struct seccomp_profile *seccomp; /* the operator's; NULL */
+	uint32_t uid, gid; /* as the payload sees itself */
 	char **argv;
 	size_t argc;
 	char **env;
@@ -92,6 +100,13 @@ int plan_build(struct sandbox_plan **ret, const struct sandbox_spec *spec, const
 
 /* plan_root.c: the steps that build the root, in order. */
 int plan_root(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err);
+/* Parts of it: mount points; host name, hosts, resolver. */
+int plan_root_points(struct sandbox_plan *p, struct err *err);
+int plan_root_names(struct sandbox_plan *p, struct err *err);
+/* plan_image.c: the same where the root is an image or a directory. */
+int plan_image(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err);
+/* plan_bind.c: is it nothing of the host that must never be shared? */
+int plan_check_source(const char *asked, const char *real, struct stat *st, struct err *err);
 /* plan_bind.c: the operator's own --ro and --rw. */
 int plan_binds(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err);
 /* Next free row of p->root, zeroed; NULL when PLAN_ROOT_MAX is reached. */

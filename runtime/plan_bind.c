@@ -38,7 +38,7 @@ static bool is_below(const char *path, const char *dir)
 	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
 }
 
-static int check_source(const char *asked, const char *real, struct stat *st, struct err *err)
+int plan_check_source(const char *asked, const char *real, struct stat *st, struct err *err)
 {
 	struct statfs fs;
 
@@ -85,7 +85,7 @@ int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bo
 		return err_set(err, EPERM, "bind target '%s': the secrets are there", target);
 	if (!realpath(source, real))
 		return err_set(err, errno, "bind '%s': %m", source);
-	r = check_source(source, real, &st, err);
+	r = plan_check_source(source, real, &st, err);
 	if (r < 0)
 		return r;
 	kept = arena_strndup(&p->mem, real, strlen(real)).p;
@@ -99,7 +99,7 @@ int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bo
 	op->owner = st.st_uid;
 	op->group = st.st_gid;
 	if (writable) {
-		op->ids = p->userns || st.st_uid != PLAN_INNER_ID;
+		op->ids = p->userns || st.st_uid != p->uid;
 		p->deny_suid = true;
 	}
 	return 0;

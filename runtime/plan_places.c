@@ -14,6 +14,7 @@ size_t sandbox_plan_places(const struct sandbox_plan *p, struct sandbox_place *r
 			continue;
 		rows[n++] = (struct sandbox_place){
 			.inside = op->target,
+			/* A root's files may have been written anew in its upper layer. */
 			.host = op->kind == ROOT_BIND ? op->source : NULL,
 			.is_shared = op->kind == ROOT_BIND && op->foreign && op->writable,
 		};

@@ -7,6 +7,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/seccomp.h"
+#include "runtime/seccomp_profile.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
 
@@ -68,7 +69,8 @@ static void root_op_json(struct json *j, const struct root_op *op, bool with_ses
 		member(j, op->kind == ROOT_FILE ? "text" : "source", op->source);
 	if (op->size)
 		number(j, "size", op->size);
-	if (op->kind == ROOT_BIND || op->kind == ROOT_TMPFS || op->kind == ROOT_SCRATCH) {
+	if (op->kind == ROOT_IMAGE || op->kind == ROOT_BIND || op->kind == ROOT_TMPFS ||
+	    op->kind == ROOT_SCRATCH) {
 		flag(j, "writable", op->writable);
 		flag(j, "exec", op->exec);
 	}
@@ -114,15 +116,29 @@ static void limits_json(struct json *j, const struct sandbox_plan *p)
 	json_object_end(j);
 }
 
+static void seccomp_json(struct json *j, const struct seccomp_profile *s)
+{
+	json_key(j, "seccomp_profile");
+	json_object_begin(j);
+	member(j, "sha256", s->sha256);
+	number(j, "rules", s->n);
+	number(j, "left_out", s->left_out);
+	number(j, "unknown", s->unknown);
+	json_object_end(j);
+}
+
 static void layers_json(struct json *j, const struct sandbox_plan *p)
 {
 	json_key(j, "layers");
 	json_object_begin(j);
 	flag(j, "user_namespace", p->userns);
-	number(j, "inner_id", PLAN_INNER_ID);
+	number(j, "uid", p->uid);
+	number(j, "gid", p->gid);
 	flag(j, "no_new_privs", true);
 	member(j, "capabilities", "none");
 	member(j, "seccomp", seccomp_profile_name(p));
+	if (p->seccomp)
+		seccomp_json(j, p->seccomp);
 	number(j, "landlock_abi", (uint64_t)p->host.landlock_abi);
 	member(j, "net", net_names[p->net]);
 	json_object_end(j);
@@ -155,6 +171,8 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 		flag(&j, "serve", true);
 	limits_json(&j, p);
 	layers_json(&j, p);
+	if (p->image)
+		member(&j, "image", p->image);
 	if (p->egress)
 		egress_policy_json(p->egress, &j);
 	if (p->secrets_n)
@@ -224,7 +242,8 @@ static void root_text(const struct sandbox_plan *p, FILE *out)
 
 		fprintf(out, "  %-8s %s ", root_kind_names[op->kind], op->writable ? "rw" : "ro");
 		word_text(out, op->target);
-		if (op->source && (op->kind == ROOT_BIND || op->kind == ROOT_LINK) &&
+		if (op->source &&
+		    (op->kind == ROOT_BIND || op->kind == ROOT_LINK || op->kind == ROOT_IMAGE) &&
 		    strcmp(op->source, op->target) != 0) {
 			fputs(op->kind == ROOT_LINK ? " -> " : " from ", out);
 			word_text(out, op->source);
@@ -280,6 +299,7 @@ static void plan_text(const struct sandbox_plan *p, FILE *out)
 		p->userns ? "own, one id, nested ones forbidden" : "none", "seccomp",
 		seccomp_profile_name(p), "landlock", p->host.landlock_abi, "network",
 		net_names[p->net]);
+	fprintf(out, "  %-10s %u:%u\n", "user", p->uid, p->gid);
 	if (p->tty)
 		fprintf(out, "  %-10s own, in the sandbox's devpts\n", "terminal");
 	if (p->egress)
@@ -291,6 +311,12 @@ static void plan_text(const struct sandbox_plan *p, FILE *out)
 				(unsigned long long)(p->secrets[i].ttl_ns / 1000000));
 		fputc('\n', out);
 	}
+	if (p->seccomp)
+		fprintf(out, "seccomp      %zu rules, %zu left out, %zu names unknown, sha256 %s\n",
+			p->seccomp->n, p->seccomp->left_out, p->seccomp->unknown,
+			p->seccomp->sha256);
+	if (p->image)
+		fprintf(out, "image        %s\n", p->image);
 	root_text(p, out);
 	for (size_t i = 0; i < p->degraded_n; i++)
 		fprintf(out, "degraded     %s\n", p->degraded[i]);

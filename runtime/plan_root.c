@@ -19,7 +19,7 @@ const char *const root_kind_names[ROOT_KIND_COUNT] = {
 	[ROOT_COPY] = "copy",	    [ROOT_BIND] = "bind",	[ROOT_TMPFS] = "tmpfs",
 	[ROOT_SCRATCH] = "scratch", [ROOT_DEV] = "dev",		[ROOT_DEVICE] = "device",
 	[ROOT_PROC] = "proc",	    [ROOT_PROC_MASK] = "mask",	[ROOT_PROC_RO] = "proc-ro",
-	[ROOT_DEVPTS] = "devpts",   [ROOT_SECRETS] = "secrets",
+	[ROOT_DEVPTS] = "devpts",   [ROOT_SECRETS] = "secrets", [ROOT_IMAGE] = "image",
 };
 
 /* Links into /usr where the host merged them, directories of the host where it did not. */
@@ -165,7 +165,6 @@ static int add_system(struct sandbox_plan *p, struct err *err)
 
 static int add_etc(struct sandbox_plan *p, struct err *err)
 {
-	const char *name, *hosts, *resolv;
 	int r = 0;
 
 	if (!plan_root_add(p, ROOT_DIR, "/etc", NULL))
@@ -177,6 +176,13 @@ static int add_etc(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(generated); i++)
 		if (!plan_root_add(p, ROOT_FILE, generated[i].target, generated[i].text))
 			return full(err);
+	return plan_root_names(p, err);
+}
+
+int plan_root_names(struct sandbox_plan *p, struct err *err)
+{
+	const char *name, *hosts, *resolv;
+
 	name = fmt2(p, p->hostname, "\n");
 	hosts = fmt2(p, "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.0.1\t", name);
 	/* Ours, where there is one; the time is for what it asks outside. */
@@ -199,7 +205,7 @@ static int add_etc(struct sandbox_plan *p, struct err *err)
 }
 
 /* Points for all that is mounted later, when the root is read-only. */
-static int add_points(struct sandbox_plan *p, struct err *err)
+int plan_root_points(struct sandbox_plan *p, struct err *err)
 {
 	static const char *const dirs[] = { "/var", "/dev", "/dev/pts", "/proc", "/workspace" };
 
@@ -209,7 +215,10 @@ static int add_points(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++)
 		if (!plan_root_add(p, ROOT_DIR, scratch[i].target, NULL))
 			return full(err);
-	return plan_root_add(p, ROOT_LINK, "/var/run", "/run") ? 0 : full(err);
+	/* An image has its own, or does without. */
+	return p->root[0].kind == ROOT_IMAGE || plan_root_add(p, ROOT_LINK, "/var/run", "/run")
+		       ? 0
+		       : full(err);
 }
 
 static int add_dev(struct sandbox_plan *p, struct err *err)
@@ -283,11 +292,15 @@ int plan_root(struct sandbox_plan *p, const struct sandbox_spec *spec, struct er
 
 	/* First what every sandbox shares, then its own. The scratch directories are cloned from where
 	 * /proc will be. */
-	r = add_points(p, err);
-	if (r == 0)
-		r = add_system(p, err);
-	if (r == 0)
-		r = add_etc(p, err);
+	if (spec->root) {
+		r = plan_image(p, spec, err);
+	} else {
+		r = plan_root_points(p, err);
+		if (r == 0)
+			r = add_system(p, err);
+		if (r == 0)
+			r = add_etc(p, err);
+	}
 	if (r == 0)
 		r = add_dev(p, err);
 	if (r == 0)

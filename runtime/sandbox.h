@@ -77,6 +77,15 @@ struct sandbox_spec {
 	size_t secrets_n;
 	const char *workspace; /* host directory to use as /workspace; NULL = private tmpfs */
 	const char *cwd;       /* NULL = /workspace */
+	/* Directory in place of the root out of the host's own files; NULL. Read-only below, what the payload writes
+	 * goes to memory and is gone at the end. */
+	const char *root;
+	const char *
+		image; /* what `root` is: its digest; its files are then shown as the payload's own */
+	/* OCI's or Docker's seccomp profile as JSON, besides warder's own filter; NULL. And its name for messages. */
+	const char *seccomp, *seccomp_name;
+	size_t seccomp_n;
+	uint32_t uid, gid; /* of the payload, as it sees itself */
 	enum sandbox_net net;
 	/* As in runtime/egress/policy.h; the first with ALLOW only, the others with OPEN, too. */
 	const char *net_allow[SANDBOX_NET_MAX];
@@ -109,6 +118,8 @@ int sandbox_plan_print(const struct sandbox_plan *p, bool json, FILE *out);
 const char *sandbox_plan_hash(const struct sandbox_plan *p);
 /* Is it set up by programs of others in its control group (gVisor)? What the host's kernel sees there is their work. */
 bool sandbox_plan_holds(const struct sandbox_plan *p);
+/* Digest of the image that is its root; NULL. */
+const char *sandbox_plan_image(const struct sandbox_plan *p);
 /* Layers that this host cannot give, by name ("limit.memory", "landlock", ...). */
 size_t sandbox_plan_degraded(const struct sandbox_plan *p, const char *const **ret);
 

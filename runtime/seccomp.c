@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/plan.h"
+#include "runtime/seccomp_profile.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 
@@ -161,17 +162,39 @@ static struct scmp_arg_cmp arg_is(unsigned n, enum scmp_compare op, scmp_datum_t
 	return (struct scmp_arg_cmp){ .arg = n, .op = op, .datum_a = a, .datum_b = b };
 }
 
-/* A call that does not exist for this architecture is no error. */
-static int rule(scmp_filter_ctx ctx, uint32_t action, const char *name, unsigned n,
-		const struct scmp_arg_cmp *cmp)
+int seccomp_call(const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name);
-	int r;
 
 	for (size_t i = 0; nr == __NR_SCMP_ERROR && i < ARRAY_SIZE(young); i++)
 		if (!strcmp(young[i].name, name))
 			nr = young[i].nr;
-	if (nr == __NR_SCMP_ERROR || nr < 0)
+	return nr;
+}
+
+const char *seccomp_denied(size_t i)
+{
+	if (i == ARRAY_SIZE(denied))
+		return "clone3"; /* its answer is ours, too: another error than ENOSYS ends libc's threads */
+	return i < ARRAY_SIZE(denied) ? denied[i] : NULL;
+}
+
+bool seccomp_is_denied(const char *name)
+{
+	for (size_t i = 0; seccomp_denied(i); i++)
+		if (!strcmp(seccomp_denied(i), name))
+			return true;
+	return false;
+}
+
+/* A call that does not exist for this architecture is no error. */
+static int rule(scmp_filter_ctx ctx, uint32_t action, const char *name, unsigned n,
+		const struct scmp_arg_cmp *cmp)
+{
+	int nr = seccomp_call(name);
+	int r;
+
+	if (nr < 0)
 		return 0;
 	r = seccomp_rule_add_array(ctx, action, nr, n, cmp);
 	return r == -EEXIST ? 0 : r;
@@ -303,7 +326,7 @@ static const struct sock_filter future[] = {
 };
 
 /* libseccomp 2.5 exports to a descriptor only. */
-static int export(scmp_filter_ctx ctx, struct filter *f)
+int seccomp_export(void *ctx, size_t room, struct sock_filter **ret, size_t *ret_n)
 {
 	auto_close int fd = memfd_create("seccomp", MFD_CLOEXEC);
 	struct sock_filter *insn;
@@ -319,19 +342,27 @@ static int export(scmp_filter_ctx ctx, struct filter *f)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	n = (size_t)st.st_size / sizeof(*insn);
-	if (n == 0 || (size_t)st.st_size % sizeof(*insn) || n + ARRAY_SIZE(future) > BPF_MAXINSNS)
-		return -EIO;
-	insn = malloc(sizeof(future) + (size_t)st.st_size);
+	if (n == 0 || (size_t)st.st_size % sizeof(*insn) || n + room > BPF_MAXINSNS)
+		return n + room > BPF_MAXINSNS ? -E2BIG : -EIO;
+	insn = malloc((room + n) * sizeof(*insn));
 	if (!insn)
 		return -ENOMEM;
-	memcpy(insn, future, sizeof(future));
-	if (pread(fd, insn + ARRAY_SIZE(future), (size_t)st.st_size, 0) != st.st_size) {
+	if (pread(fd, insn + room, (size_t)st.st_size, 0) != st.st_size) {
 		free(insn);
 		return -EIO;
 	}
-	f->insn = insn;
-	f->n = n + ARRAY_SIZE(future);
+	*ret = insn;
+	*ret_n = room + n;
 	return 0;
+}
+
+static int export(scmp_filter_ctx ctx, struct filter *f)
+{
+	int r = seccomp_export(ctx, ARRAY_SIZE(future), &f->insn, &f->n);
+
+	if (r == 0)
+		memcpy(f->insn, future, sizeof(future));
+	return r;
 }
 
 static enum profile profile_of(const struct sandbox_plan *p)
@@ -341,16 +372,17 @@ static enum profile profile_of(const struct sandbox_plan *p)
 
 const char *seccomp_profile_name(const struct sandbox_plan *p)
 {
+	if (p->seccomp)
+		return p->deny_suid ? "profile+default+nosuid" : "profile+default";
 	return p->deny_suid ? "default+nosuid" : "default";
 }
 
-int seccomp_get(const struct sandbox_plan *p, const struct sock_filter **ret, size_t *ret_n,
-		struct err *err)
+/* Ours, made once. With cache_lock. */
+static int own_filter(const struct sandbox_plan *p, struct filter **ret)
 {
 	struct filter *f = &cache[profile_of(p)];
 	int r = 0;
 
-	pthread_mutex_lock(&cache_lock);
 	if (!f->insn) {
 		scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
 
@@ -360,9 +392,55 @@ int seccomp_get(const struct sandbox_plan *p, const struct sock_filter **ret, si
 		if (ctx)
 			seccomp_release(ctx);
 	}
+	*ret = f;
+	return r;
+}
+
+/* One of the operator's with ours behind it, made once for its hash. With cache_lock. */
+static int joined_filter(const struct sandbox_plan *p, const struct filter *own,
+			 struct filter **ret, struct err *err)
+{
+	static struct {
+		char sha256[65];
+		enum profile own;
+		struct filter filter;
+	} made[SECCOMP_PROFILES_MAX];
+	static size_t n;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		if (made[i].own == profile_of(p) && !strcmp(made[i].sha256, p->seccomp->sha256)) {
+			*ret = &made[i].filter;
+			return 0;
+		}
+	if (n == SECCOMP_PROFILES_MAX)
+		return err_set(err, ENOSPC, "seccomp profile: more than %d in one process",
+			       SECCOMP_PROFILES_MAX);
+	r = seccomp_profile_compile(p->seccomp, own->insn, own->n, &made[n].filter.insn,
+				    &made[n].filter.n, err);
+	if (r < 0)
+		return r;
+	made[n].own = profile_of(p);
+	memcpy(made[n].sha256, p->seccomp->sha256, sizeof(made[n].sha256));
+	*ret = &made[n++].filter;
+	return 0;
+}
+
+int seccomp_get(const struct sandbox_plan *p, const struct sock_filter **ret, size_t *ret_n,
+		struct err *err)
+{
+	struct filter *f = NULL;
+	int r;
+
+	pthread_mutex_lock(&cache_lock);
+	r = own_filter(p, &f);
+	if (r < 0)
+		err_set(err, -r, "seccomp filter '%s': %m", seccomp_profile_name(p));
+	else if (p->seccomp)
+		r = joined_filter(p, f, &f, err);
 	pthread_mutex_unlock(&cache_lock);
 	if (r < 0)
-		return err_set(err, -r, "seccomp filter '%s': %m", seccomp_profile_name(p));
+		return r;
 	*ret = f->insn;
 	*ret_n = f->n;
 	return 0;

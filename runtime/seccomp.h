@@ -4,16 +4,27 @@
 #define WARDER_RUNTIME_SECCOMP_H
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "userspace/base/err.h"
 
 struct sandbox_plan;
 
+#define SECCOMP_PROFILES_MAX 64 /* of the operator's, in the life of a process */
+
+/* The number of a call on this machine; negative: there is none. */
+int seccomp_call(const char *name);
+/* Calls that are denied whatever their arguments: is it one, and each of them; NULL behind the last. */
+bool seccomp_is_denied(const char *name);
+const char *seccomp_denied(size_t i);
+/* A libseccomp filter as a program, with `room` for as many instructions in front. *ret is the caller's to free. */
+int seccomp_export(void *ctx, size_t room, struct sock_filter **ret, size_t *ret_n);
+
 /* The filter for this plan. Not the caller's to free. */
 int seccomp_get(const struct sandbox_plan *p, const struct sock_filter **ret, size_t *ret_n,
 		struct err *err);
-/* "default", or "default+nosuid" where host directories are writable. */
+/* "default", "default+nosuid" where host directories are writable; "profile+..." with one of the operator's in front. */
 const char *seccomp_profile_name(const struct sandbox_plan *p);
 
 #endif

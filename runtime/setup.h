@@ -8,7 +8,7 @@
 #include "runtime/init/frame.h"
 #include "runtime/plan.h"
 
-#define OURS_MAX 4
+#define OURS_MAX 8
 
 struct setup {
 	const struct sandbox_plan *plan;
@@ -18,10 +18,11 @@ struct setup {
 	 * the leaf) and to ourselves (other end of `control`). */
 	int leaf, peer;
 	int secrets; /* their file system; -1 */
-	int made_workspace, made_scratch; /* file systems that are filled; -1 = they are made here */
-	int netns;   /* made ahead; -1 = made by clone3 */
-	int init;    /* memfd of init's program */
-	int config;  /* memfd of struct init_config */
+	int made_workspace,
+		made_scratch; /* file systems that are filled; -1 = they are made here */
+	int netns;	      /* made ahead; -1 = made by clone3 */
+	int init;	      /* memfd of init's program */
+	int config;	      /* memfd of struct init_config */
 	int stdio[3];
 	int v1_tasks[CONTROLLER_COUNT];
 	int ids[PLAN_ROOT_MAX]; /* user namespace for an id-mapped bind; -1 */
@@ -30,7 +31,10 @@ struct setup {
 	dev_t ours[OURS_MAX]; /* file systems in which a missing mount point is made */
 	size_t ours_n;
 	bool templated; /* born in a root that has all but what is this sandbox's own */
+	bool image;	/* the root is an overlay over ROOT_IMAGE */
+	int stage;	/* with it, what lies below the root */
 	int scratch;	/* file system of the private directories */
+	int dev;	/* where /dev is made, when that is not in the root: scratch; -1 */
 	int proc;	/* the new /proc */
 	int mask_file, mask_dir;
 	int proc_sys;		/* the host's /proc/sys, which follows our namespaces */
@@ -73,7 +77,7 @@ int setup_exec(struct setup *s);
 int setup_secrets(struct setup *s, const struct root_op *op, size_t i);
 
 /* userns.c, in the launcher: maps for the set-up task, and a namespace that only carries a map. */
-int userns_map(pid_t pid, uint32_t inner, uint32_t outer_uid, uint32_t outer_gid);
+int userns_map(pid_t pid, uint32_t uid, uint32_t gid, uint32_t host_id);
 struct userns_id {
 	uint32_t inner, outer;
 };

@@ -85,6 +85,7 @@ static int build(const struct sandbox_plan *plan)
 	s->made_workspace = s->made_scratch = -1;
 	for (size_t i = 0; i < PLAN_ROOT_MAX; i++)
 		s->ids[i] = -1;
+	s->dev = -1;
 	if (unshare(CLONE_NEWNS) < 0) /* and CLONE_FS with it: root and cwd become ours alone */
 		return -errno;
 	r = root_template(s);

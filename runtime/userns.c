@@ -30,7 +30,7 @@ static int map_write(int dir, const char *file, uint32_t inner, uint32_t outer)
 	return file_write_at(dir, file, text);
 }
 
-int userns_map(pid_t pid, uint32_t inner, uint32_t outer_uid, uint32_t outer_gid)
+int userns_map(pid_t pid, uint32_t uid, uint32_t gid, uint32_t host_id)
 {
 	char path[32];
 	auto_close int dir = -1;
@@ -42,8 +42,8 @@ int userns_map(pid_t pid, uint32_t inner, uint32_t outer_uid, uint32_t outer_gid
 		return -errno;
 	r = file_write_at(dir, "setgroups", "deny");
 	if (r == 0)
-		r = map_write(dir, "gid_map", inner, outer_gid);
-	return r < 0 ? r : map_write(dir, "uid_map", inner, outer_uid);
+		r = map_write(dir, "gid_map", gid, host_id);
+	return r < 0 ? r : map_write(dir, "uid_map", uid, host_id);
 }
 
 int userns_map_ids(pid_t pid, const struct userns_id *ids, size_t n)
@@ -106,13 +106,13 @@ int setup_ns_limits(struct setup *s)
 
 int setup_ids(struct setup *s)
 {
-	uint32_t id = s->plan->userns ? PLAN_INNER_ID : s->host_id;
+	bool own = s->plan->userns;
 
 	setup_at(s, "setresgid");
-	if (sys_setresgid(id) < 0)
+	if (sys_setresgid(own ? s->plan->gid : s->host_id) < 0)
 		return -errno;
 	setup_at(s, "setresuid");
-	return sys_setresuid(id) < 0 ? -errno : 0;
+	return sys_setresuid(own ? s->plan->uid : s->host_id) < 0 ? -errno : 0;
 }
 
 static int map_mount(int dir, const char *file, uint32_t inner, uint32_t outer, uint32_t self)

@@ -470,6 +470,8 @@ struct wire_session {
 	struct wire_str command; /* START: NUL-separated */
 	struct wire_str host;
 	struct wire_str degraded; /* NUL-separated names */
+	struct wire_str image;	  /* START: digest of what its root was made of */
+	__u32 pad;
 };
 
 /* WORKSPACE_CHANGE: one path that a comparison found to be other than before; no process did it as far as

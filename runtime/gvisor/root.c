@@ -130,6 +130,7 @@ static bool is_of_tree(const struct root_op *op)
 	case ROOT_PROC:
 	case ROOT_PROC_MASK:
 	case ROOT_PROC_RO:
+	case ROOT_IMAGE:
 		return false;
 	case ROOT_LINK:
 		return strncmp(op->target, "/dev/", 5) != 0;
@@ -138,10 +139,43 @@ static bool is_of_tree(const struct root_op *op)
 	}
 }
 
+static int apply(struct setup *s, bool first, bool both)
+{
+	const struct sandbox_plan *p = s->plan;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->root_n; i++)
+		if (is_of_tree(&p->root[i]) && (both || mount_is_first(s, &p->root[i]) == first))
+			r = mount_op(s, &p->root[i], i);
+	return r;
+}
+
+/* The image's own files below, as in a sandbox of the other backend. */
+static int fill_image(struct setup *s)
+{
+	int r = mount_image_below(s);
+
+	s->dev = -1; /* the guest's devices are the sentry's */
+	if (r == 0)
+		r = apply(s, true, false);
+	if (r == 0)
+		r = mount_image_join(s);
+	return r < 0 ? r : apply(s, false, false);
+}
+
+static int fill(struct setup *s)
+{
+	static const struct root_op under_proc = { .target = "/proc" };
+	int r = mount_scratch(s, &under_proc);
+
+	if (r == 0)
+		r = apply(s, true, true);
+	return r < 0 ? r : sys_mount_attr(s->root, 0, MOUNT_ATTR_RDONLY, 0);
+}
+
 static int make_tree(struct setup *s)
 {
 	static const struct root_op op = { .target = GVISOR_TREE };
-	const struct sandbox_plan *p = s->plan;
 	int outer = s->root, tree, r;
 
 	setup_at(s, GVISOR_TREE);
@@ -154,13 +188,10 @@ static int make_tree(struct setup *s)
 	s->root = outer;
 	r = mount_attach(s, tree, &op, true);
 	s->root = tree;
+	s->image = s->plan->root_n && s->plan->root[0].kind == ROOT_IMAGE;
 	if (r == 0)
-		r = mount_scratch(s);
-	for (size_t i = 0; r == 0 && i < p->root_n; i++)
-		if (is_of_tree(&p->root[i]))
-			r = mount_op(s, &p->root[i], i);
-	if (r == 0)
-		r = sys_mount_attr(s->root, 0, MOUNT_ATTR_RDONLY, 0);
+		r = s->image ? fill_image(s) : fill(s);
+	s->image = false; /* of the keeper's own root there is one layer */
 	s->root = outer;
 	return r;
 }

@@ -21,6 +21,7 @@
 #include "userspace/cli/run_redact.h"
 #include "userspace/cli/run_result.h"
 #include "userspace/cli/run_rules.h"
+#include "userspace/cli/run_root.h"
 #include "userspace/cli/run_secret.h"
 #include "userspace/cli/run_sinks.h"
 #include "userspace/cli/util.h"
@@ -47,6 +48,7 @@ struct run_args {
 	struct option_list rules, ro, rw, env, exports, watch_env, watch;
 	struct redact_args redact;
 	struct net_args network;
+	struct root_args root;
 	const char *on_pressure, *when_full;
 	uint64_t urgent_ring, bulk_ring;
 	uint64_t timeout, memory, pids, cpus, disk, tmp, nofile, fsize, export_wait, max_output;
@@ -135,6 +137,19 @@ static const struct option_def OPTIONS[] = {
 	  "begin with the files of a snapshot of the tenant's (warder snapshot) in /workspace, /tmp and "
 	  "/var/tmp" },
 	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory (default: /workspace)" },
+	{ "root", 0, OPT_STR, AT(root.root), "ROOT",
+	  "its files: host (default: this host's /usr and little more, read-only), image:NAME or "
+	  "image@sha256:DIGEST (warder image), or a directory. The last two are not changed: what it "
+	  "writes counts as --tmp and is gone at the end. An image's Env, WorkingDir, User, Entrypoint "
+	  "and Cmd go where nothing is given here; a command takes the place of the last two" },
+	{ "image-key", 0, OPT_STRLIST, AT(root.keys), "FILE",
+	  "take only images signed by one of the keys in FILE (warder image sign); repeatable" },
+	{ "seccomp", 0, OPT_STR, AT(root.seccomp), "FILE",
+	  "system calls: a profile as OCI's runtime-spec or Docker writes it, besides warder's own "
+	  "filter: what that denies stays denied (default: default, that alone)" },
+	{ "user", 0, OPT_STR, AT(root.user), "UID[:GID]",
+	  "what it is called inside (default: 1000, or the image's User). There is one id and nothing "
+	  "behind the name: 0 has no rights either" },
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V", "environment variable; repeatable" },
 	{ "secret", 0, OPT_STRLIST, AT(secrets), "NAME=FILE[,ttl=TIME]",
 	  "show what FILE holds as " SECRET_DIR "/NAME, to the payload alone, for so long; in no "
@@ -529,6 +544,8 @@ static const struct value_check {
 	{ "net-route", AT(network.routes), true, net_check_route },
 	{ "net-limit", AT(network.limit), false, net_check_limit },
 	{ "net-dns", AT(network.dns), false, net_check_dns },
+	{ "root", AT(root.root), false, root_check },
+	{ "user", AT(root.user), false, user_check },
 	{ "ro", AT(ro), true, check_bind },
 	{ "rw", AT(rw), true, check_bind },
 	{ "env", AT(env), true, check_env },
@@ -620,6 +637,7 @@ static int check_with_file(const char *option, const char *value, struct err *er
 
 int run_check_policy(const char *word, struct err *err)
 {
+	__attribute__((cleanup(run_root_done))) struct run_root root = RUN_ROOT_INIT;
 	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
@@ -640,6 +658,8 @@ int run_check_policy(const char *word, struct err *err)
 		r = secrets_read(&secrets, &spec, &a.secrets, err);
 	if (r == 0)
 		r = run_redactor_check(&a.redact, &spec, err);
+	if (r == 0)
+		r = run_root_open(&root, &spec, &a.root, true, err);
 	if (r == 0)
 		r = check_rings(&a, err);
 	if (r == 0)
@@ -802,6 +822,7 @@ static bool has_named_workspace(const struct run_args *a)
 static int run_main(const struct run_keep *keep, int argc, char **argv)
 {
 	char workspace[4096] = "";
+	__attribute__((cleanup(run_root_done))) struct run_root root = RUN_ROOT_INIT;
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
 	__attribute__((cleanup(run_sinks_done))) struct run_sinks sinks = { 0 };
 	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
@@ -824,8 +845,10 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		cli_usage("run [OPTIONS] -- COMMAND [ARGUMENT...]", PURPOSE, OPTIONS);
 		return 0;
 	}
-	if (rest == argc && !keep) {
-		err_set(&err, EINVAL, "no command given");
+	if (rest == argc && !keep &&
+	    (is_for_agent(&a) || !a.root.root || !image_is_reference(a.root.root))) {
+		err_set(&err, EINVAL, "no command given%s",
+			a.root.root ? " (an image's own is for --no-agent)" : "");
 		return cli_bad_usage("run", &err);
 	}
 	if (!keep && is_for_agent(&a))
@@ -847,6 +870,8 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		spec.workspace = workspace;
 	if (secrets_no_core(&err) < 0 || secrets_read(&secrets, &spec, &a.secrets, &err) < 0 ||
 	    net_read_routes(&spec, &err) < 0)
+		return cli_fail(&err);
+	if (run_root_open(&root, &spec, &a.root, !keep, &err) < 0)
 		return cli_fail(&err);
 	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
 		a.watch.v[a.watch.n++] = SECRET_DIR "/"; /* who read one, and when */
@@ -905,7 +930,7 @@ static const char *const FREE[] = {
 	"policy", "timeout",  "ttl",	   "idle",	  "memory",	"pids",	      "cpus",
 	"disk",	  "tmp",      "nofile",	   "fsize",	  "name",	"max-output", "env",
 	"cwd",	  "tty",      "quiet",	   "kill-output", "keep-texts", "net",	      "workspace",
-	"help",	  "no-agent", "watch-env", "from",
+	"help",	  "no-agent", "watch-env", "from",	  "root",	"user",
 };
 
 static int check_free(int argc, char **argv, const struct agent_restrict *who, struct err *err)
@@ -930,6 +955,8 @@ static int check_free(int argc, char **argv, const struct agent_restrict *who, s
 			       a.policy);
 	if (a.workspace && strncmp(a.workspace, WORKSPACE_PREFIX, strlen(WORKSPACE_PREFIX)))
 		return err_set(err, EPERM, "option '--workspace': only name:NAME is for you");
+	if (a.root.root && !image_is_reference(a.root.root) && strcmp(a.root.root, "host"))
+		return err_set(err, EPERM, "option '--root': only image:NAME is for you");
 	if (a.network.mode && !strcmp(a.network.mode, "host"))
 		return err_set(err, EPERM, "option '--net': 'host' is not for you");
 	return 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/cli/run_root.h"
 
 static const struct {
 	const char *key;
@@ -15,6 +16,10 @@ static const struct {
 	{ "tenant", "tenant" },
 	{ "workspace", "workspace" },
 	{ "cwd", "cwd" },
+	{ "root", "root" },
+	{ "image.keys", "image-key" },
+	{ "user", "user" },
+	{ "seccomp", "seccomp" },
 	{ "env", "env" },
 	{ "secrets", "secret" },
 	{ "mounts.ro", "ro" },
@@ -123,7 +128,8 @@ int policy_apply(struct flat_file *file, const struct option_def *defs, void *ta
 		r = option_is_list(defs, option) == 0 ? flat_single(file, e, err) : 0;
 		if (r < 0)
 			return r;
-		if (!strcmp(option, "rules"))
+		if (!strcmp(option, "rules") || !strcmp(option, "image-key") ||
+		    (!strcmp(option, "seccomp") && strcmp(value, SECCOMP_DEFAULT)))
 			value = rules_path(file, value);
 		if (!value)
 			return -ENOMEM;

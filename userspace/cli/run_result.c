@@ -51,6 +51,7 @@ static void result_json(struct json *j, const struct run_result *res, const char
 	json_object_begin(j);
 	json_text(j, "session", res->session);
 	json_text(j, "backend", res->backend);
+	json_text(j, "image", res->image);
 	json_text(j, "reason", reason);
 	json_key(j, "exit_code");
 	json_i64(j, code);

@@ -17,7 +17,7 @@
 
 #define IMAGE_DIGEST_LEN 71 /* "sha256:" and 64 hex digits */
 #define IMAGE_NAME_MAX	 128
-#define IMAGE_ENV_MAX	 200
+#define IMAGE_ENV_MAX	 160
 #define IMAGE_WORDS_MAX	 256
 #define IMAGE_LAYERS_MAX 256
 #define IMAGE_META_MAX	 (4u << 20)

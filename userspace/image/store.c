@@ -339,6 +339,7 @@ int image_find(struct image_ref *ret, const char *state, const char *word, struc
 	int r = image_store_open(&s, state, false, NULL);
 
 	*ret = (struct image_ref)IMAGE_REF_INIT;
+	word += image_is_reference(word) ? strlen("image:") : 0;
 	if (r < 0)
 		r = err_set(err, r,
 			    r == -ENOENT ? "no image '%s': none was imported (warder image "

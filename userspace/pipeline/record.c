@@ -93,6 +93,7 @@ int record_session_start(struct buf *out, const struct session_record *s)
 
 	common_strings(out, &rec, s);
 	rec.policy = tail_label(out, s->policy);
+	rec.image = tail_label(out, s->image);
 	while (s->command && s->command[words])
 		words++;
 	rec.command = tail_words(out, (const char *const *)s->command, words, COMMAND_MAX, &cut);

@@ -13,6 +13,7 @@ struct session_record {
 	const char *name;
 	const char *tenant;
 	const char *policy; /* hash of the plan */
+	const char *image;  /* NULL: none */
 	const char *host;
 	char *const *command; /* NULL-terminated */
 	const char *const *degraded;

@@ -463,6 +463,7 @@ static int start_engine(struct run *run, struct err *err)
 				.name = run->name,
 				.tenant = spec->tenant,
 				.policy = sandbox_plan_hash(run->plan),
+				.image = sandbox_plan_image(run->plan),
 				.host = run->host,
 				.command = spec->argv,
 				.degraded = res->degraded,
@@ -1556,6 +1557,7 @@ static void init_names(struct run *run)
 	snprintf(run->name, sizeof(run->name), "%s",
 		 run->spec.name ? run->spec.name : res->session + ULID_LEN - 8);
 	snprintf(res->backend, sizeof(res->backend), "%s", run->spec.backend);
+	snprintf(res->image, sizeof(res->image), "%s", run->spec.image ? run->spec.image : "");
 	run->spec.session = res->session;
 	if (!run->spec.name) /* one that is too long for run->name is refused by the plan */
 		run->spec.name = run->name;

@@ -74,6 +74,7 @@ struct run_result {
 	char session[ULID_LEN + 1];
 	char bundle[4096];
 	char backend[16];
+	char image[72]; /* digest of what its root was made of; "" */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	struct run_facts facts;
 	uint32_t limits_hit; /* bit n: enum wire_limit n was told */

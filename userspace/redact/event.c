@@ -70,6 +70,7 @@ static const enum field_id FIXED[] = {
 	F_ESCAPE_TYPE,
 	F_RUN_BACKEND,
 	F_RUN_POLICY,
+	F_RUN_IMAGE,
 	F_RUN_TIER,
 	F_RUN_REASON,
 	F_RULE_PRIORITY,

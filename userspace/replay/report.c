@@ -246,7 +246,8 @@ static int note_start(struct report *r, const struct event *ev)
 		{ "command", F_RUN_COMMAND }, { "host", F_HOST },
 		{ "sandbox", F_SANDBOX },     { "tenant", F_TENANT },
 		{ "backend", F_RUN_BACKEND }, { "tier", F_RUN_TIER },
-		{ "policy", F_RUN_POLICY },   { "rules", F_RULE_SET },
+		{ "policy", F_RUN_POLICY },   { "image", F_RUN_IMAGE },
+		{ "rules", F_RULE_SET },
 	};
 	struct json j;
 
