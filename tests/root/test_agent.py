@@ -181,6 +181,11 @@ class Life(AgentCase):
         execs = [e["proc"]["args"] for e in events if e["kind"] == "exec" and e["outcome"] == "success"]
         for args in (["sh", "-c", "echo kept > f; echo one"], ["sh", "-c", "kill -9 $$"]):
             self.assertIn(args, execs)
+        # And who asked for it, as the kernel knows him.
+        asked = [e for e in events if e["kind"] == "action" and e["action"]["type"] == "exec"]
+        self.assertEqual(len(asked), 6)
+        self.assertEqual({e["action"]["by"] for e in asked}, {"operator"})
+        self.assertRegex(asked[0]["action"]["who"], "^uid 0, gid 0, pid [0-9]+, tenant any$")
         self.assertEqual(self.warder("logs", session).out, b"one\nin kept\n1000\n")
 
     def test_exec_is_under_the_same_law(self):
@@ -563,6 +568,8 @@ class Terminal(AgentCase):
         p.kill()
         p.wait()
         self.assertEqual(len(self.ps()), 1)  # it goes on without
+        asked = wait_for("the event", lambda: [e for e in self.events(self.ps()[0]["session"]) if e["kind"] == "action" and e["action"]["type"] == "attach"])
+        self.assertRegex(asked[0]["action"]["who"], "^uid 0, gid 0, pid %d, tenant any$" % p.pid)
         self.create("--name", "empty")
         done = self.warder("attach", "empty")
         self.assertCode(done, 125)

@@ -564,8 +564,10 @@ class Rights(ApiCase):
         self.assertEqual(ask("POST", "/v1/sandboxes").status, 429)
         self.assertEqual(self.ok("GET", "/v1/sandboxes/mine").json["sandboxID"], mine)
         # Who it was is in the record, as the kernel knows it.
+        asked = wait_for("the event", lambda: [e for e in self.events(made.json["sandboxID"]) if field(e, "action.type") == "exec"])[0]
+        self.assertRegex(asked["action"]["who"], "^uid %d, gid %d, pid [0-9]+, tenant them$" % (self.UID, group.gr_gid))
         ask("POST", "/v1/sandboxes/theirs/pause")
-        action = wait_for("the event", lambda: [e for e in self.events(made.json["sandboxID"]) if e["kind"] == "action"])[0]
+        action = wait_for("the event", lambda: [e for e in self.events(made.json["sandboxID"]) if field(e, "action.type") == "freeze"])[0]
         self.assertRegex(action["action"]["who"], "^uid %d, pid [0-9]+, by the agent" % self.UID)
 
     def test_the_front_has_no_rights(self):

@@ -141,6 +141,17 @@ static int find(struct work *w, struct registry_entry *ret, struct err *err)
 	return registry_find(ret, w->q.sandbox, w->peer.is_root ? NULL : w->peer.tenant, err);
 }
 
+/* Who it was is in the record before it is done: what cannot be told is not begun. */
+static int tell_session(struct work *w, const char *session, struct err *err)
+{
+	const struct agent_peer *p = &w->peer;
+	char who[128], text[256];
+
+	snprintf(who, sizeof(who), "uid %u, gid %u, pid %d, tenant %.63s", p->uid, p->gid,
+		 (int)p->pid, p->is_root ? "any" : p->tenant);
+	return order_give(agent_op_names[w->q.op], session, who, text, err);
+}
+
 static int pass(struct work *w, struct err *err)
 {
 	auto_buf struct buf text = { 0 };
@@ -154,6 +165,10 @@ static int pass(struct work *w, struct err *err)
 		w->q.tty = e.tty;
 	if (agent_request_print(&text, &w->q) < 0)
 		return err_set(err, E2BIG, "the command is too long");
+	if (w->q.op != AGENT_SNAPSHOT) /* which has an event of its own */
+		r = tell_session(w, e.session, err);
+	if (r < 0)
+		return r;
 	return registry_pass(e.session, (struct str){ text.p, text.n }, w->client, err);
 }
 

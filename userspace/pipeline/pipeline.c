@@ -492,6 +492,26 @@ int pipeline_order(struct pipeline *p, uint32_t sandbox_id, enum pipeline_order 
 	return order_carry_out(s, &o, &p->arena, &p->json);
 }
 
+int pipeline_asked(struct pipeline *p, uint32_t sandbox_id, const char *what, const char *who)
+{
+	struct session *s = find_session(p, sandbox_id);
+	struct event *ev;
+
+	if (!s)
+		return -ESRCH;
+	arena_reset(&p->arena);
+	ev = arena_alloc(&p->arena, sizeof(*ev));
+	if (!ev)
+		return -ENOMEM;
+	event_init(ev, WIRE_ACTION, &p->arena);
+	session_fill(s, ev, clock_boot_ns());
+	event_set_str(ev, F_ACTION_TYPE, arena_strndup(&p->arena, what, strlen(what)));
+	event_set_strz(ev, F_ACTION_SCOPE, "sandbox");
+	event_set_strz(ev, F_ACTION_BY, "operator");
+	event_set_str(ev, F_ACTION_WHO, arena_strndup(&p->arena, who, strlen(who)));
+	return session_emit(s, ev, &p->json);
+}
+
 void pipeline_tick(struct pipeline *p)
 {
 	const char *set = p->rules ? ruleset_hash(p->rules) : NULL;

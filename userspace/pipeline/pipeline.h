@@ -119,6 +119,8 @@ enum pipeline_order {
  * line for the operator. 0, -ENOENT (no such question, not frozen), -ESRCH (killed already). */
 int pipeline_order(struct pipeline *p, uint32_t sandbox_id, enum pipeline_order what, uint32_t id,
 		   const char *who, char *reply, size_t reply_n);
+/* Tell who asks for one more command ("exec"), or joins the first ("attach"): an action of an operator. -ESRCH. */
+int pipeline_asked(struct pipeline *p, uint32_t sandbox_id, const char *what, const char *who);
 /* Answer questions and end freezes whose time is over. */
 void pipeline_tick(struct pipeline *p);
 /* CLOCK_MONOTONIC ns of what is due next; UINT64_MAX = nothing. */
