@@ -126,6 +126,11 @@ int cmd_snapshot(int argc, char **argv)
 	return agent_talk(&q, a.json ? NULL : print_line);
 }
 
+static const struct option_def RESTORE_OPTIONS[] = {
+	{ "help", 'h', OPT_FLAG, 0, NULL, "this text" },
+	{ 0 },
+};
+
 int cmd_restore(int argc, char **argv)
 {
 	auto_free char **words = calloc((size_t)argc + 3, sizeof(*words));
@@ -135,16 +140,19 @@ int cmd_restore(int argc, char **argv)
 
 	if (!words)
 		return EXIT_WARDER;
-	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		printf("Usage: warder restore SNAPSHOT [OPTIONS] [-- COMMAND [ARGUMENT...]]\n\n"
-		       "Have the agent make a sandbox that begins with the files of a snapshot: warder "
-		       "create --from.\nPrints its id. The options are those of warder run; it is a new "
-		       "sandbox with a record of its own,\nand under them, not under those that the "
-		       "snapshot was taken under.\n");
-		if (argc >= 2)
-			return 0;
+	if (argc < 2) {
 		err_set(&err, EINVAL, "which snapshot?");
 		return cli_bad_usage("restore", &err);
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		cli_usage(
+			"restore SNAPSHOT [OPTIONS] [-- COMMAND [ARGUMENT...]]",
+			"Have the agent make a sandbox that begins with the files of a snapshot: warder "
+			"create --from.\nPrints its id. The options are those of warder run; it is a new "
+			"sandbox with a record of its own,\nand under them, not under those that the "
+			"snapshot was taken under.",
+			RESTORE_OPTIONS);
+		return 0;
 	}
 	words[n++] = create;
 	words[n++] = from;
