@@ -142,7 +142,8 @@ static int list(int dir, struct names *ret)
 	while (r == 0 && (de = readdir(d)))
 		if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
 			r = names_add(ret, de->d_name);
-	qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
 	return r;
 }
 

@@ -457,7 +457,8 @@ static int read_names(const struct image_store *s, struct named_list *ret)
 			return -ENOMEM;
 		ret->v[ret->n++] = one;
 	}
-	qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_name);
 	return 0;
 }
 
