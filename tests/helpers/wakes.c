@@ -23,7 +23,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/capture/capture.h"
 
-#define MUCH	600   /* opens: more than 64 KiB of records */
+#define MUCH	4000  /* opens: more than 256 KiB of records */
 #define AT_ALL	60000 /* ms after which a wake-up counts as missing */
 #define NO_MORE 100   /* ms in which one that should not be would be there */
 
