@@ -66,13 +66,16 @@ class AgentCase(TestCase):
             return
         if self.agent.poll() is None:
             self.end_agent()
-        for pids in self.keepers().values():
+        left = self.keepers()
+        for pids in left.values():
             for pid in pids:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
         wait_for("the keepers' end", lambda: not self.keepers())
+        if left:  # their control groups go with the next run
+            self.warder("run", "--no-agent", "--quiet", "--", "true")
         self.warder("run", "--no-agent", "--quiet", "--", "true")  # sweeps
 
     def ps(self, **kw):
