@@ -128,31 +128,26 @@ $(BUILD)/gen/warder.skel.h: $(BUILD)/bpf/warder.bpf.o
 
 $(OBJS_capture): | $(BUILD)/gen/warder.skel.h
 
-# ---- the sandbox's pid 1: static, without libc, carried inside warder, run from a sealed memfd ----
+# ---- process 1 of a sandbox: static, without libc, carried inside warder, run from a sealed memfd ----
+# $(call process1,NAME,SOURCES,HEADERS): $(BUILD)/NAME, and NAME_blob to NAME_blob_end with it inside.
+define process1
+$(BUILD)/$(1): $(2) $(3) $(BUILD)/stamp/cc
+	$$(call say,PROCESS1,$$@)
+	$$(Q)mkdir -p $$(@D) && $$(CC) $$(CPPFLAGS_ALL) -std=gnu11 -Os $$(WARN) -ffreestanding -fno-builtin \
+		-fno-stack-protector -fno-pie -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -nostdlib \
+		-static -Wl,--build-id=none -Wl,-z,noexecstack -s -o $$@ $(2)
+
+$(BUILD)/gen/$(1)_blob.S: $(BUILD)/$(1)
+	$$(Q)mkdir -p $$(@D) && printf '%s\n' '.section .rodata' '.globl $(1)_blob, $(1)_blob_end' \
+		'.balign 16' '$(1)_blob: .incbin "$$<"' '$(1)_blob_end: .byte 0' \
+		'.section .note.GNU-stack,"",@progbits' > $$@
+endef
+INIT_HEADERS := $(wildcard runtime/init/*.h)
 INIT_SRCS := $(wildcard runtime/init/*.c)
-$(BUILD)/init: $(INIT_SRCS) $(wildcard runtime/init/*.h) $(BUILD)/stamp/cc
-	$(call say,INIT,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -ffreestanding -fno-builtin \
-		-fno-stack-protector -fno-pie -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -nostdlib \
-		-static -Wl,--build-id=none -Wl,-z,noexecstack -s -o $@ $(INIT_SRCS)
-
-$(BUILD)/gen/init_blob.S: $(BUILD)/init
-	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl init_blob, init_blob_end' \
-		'.balign 16' 'init_blob: .incbin "$<"' 'init_blob_end: .byte 0' \
-		'.section .note.GNU-stack,"",@progbits' > $@
-
-# ---- the same for a sandbox under gVisor: what runs runsc ----
 KEEPER_SRCS := $(wildcard runtime/gvisor/keeper/*.c)
-$(BUILD)/keeper: $(KEEPER_SRCS) $(wildcard runtime/gvisor/keeper/*.h runtime/init/*.h) $(BUILD)/stamp/cc
-	$(call say,KEEPER,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) -std=gnu11 -Os $(WARN) -ffreestanding -fno-builtin \
-		-fno-stack-protector -fno-pie -fno-asynchronous-unwind-tables -U_FORTIFY_SOURCE -nostdlib \
-		-static -Wl,--build-id=none -Wl,-z,noexecstack -s -o $@ $(KEEPER_SRCS)
-
-$(BUILD)/gen/keeper_blob.S: $(BUILD)/keeper
-	$(Q)mkdir -p $(@D) && printf '%s\n' '.section .rodata' '.globl keeper_blob, keeper_blob_end' \
-		'.balign 16' 'keeper_blob: .incbin "$<"' 'keeper_blob_end: .byte 0' \
-		'.section .note.GNU-stack,"",@progbits' > $@
+$(eval $(call process1,init,$(INIT_SRCS),$(INIT_HEADERS)))
+# Under gVisor: what runs runsc.
+$(eval $(call process1,keeper,$(KEEPER_SRCS) runtime/init/process1.c,$(INIT_HEADERS) $(wildcard runtime/gvisor/keeper/*.h)))
 
 # ---- the program that attacks its sandbox: static, carried inside warder; no sanitizers, it is not what is tested ----
 PAYLOAD_SRCS := $(wildcard userspace/scenarios/payload/*.c)
@@ -400,9 +395,9 @@ lint: ## check formatting, layers, the tree and the shell scripts
 
 .PHONY: tidy
 tidy: $(BUILD)/gen/warder.skel.h ## static analysis by clang-tidy and cppcheck; slow, to be read with judgement
-	$(Q)clang-tidy --quiet $(foreach f,$(FOLDERS),$(SRCS_$(f))) $(INIT_SRCS) -- $(CPPFLAGS_ALL) -std=gnu11 $(PKG_CFLAGS)
+	$(Q)clang-tidy --quiet $(foreach f,$(FOLDERS),$(SRCS_$(f))) $(INIT_SRCS) $(KEEPER_SRCS) -- $(CPPFLAGS_ALL) -std=gnu11 $(PKG_CFLAGS)
 	$(Q)cppcheck -q --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 -I. -I$(BUILD)/gen \
-		--suppress=missingInclude $(foreach f,$(FOLDERS),$(SRCS_$(f))) $(INIT_SRCS)
+		--suppress=missingInclude $(foreach f,$(FOLDERS),$(SRCS_$(f))) $(INIT_SRCS) $(KEEPER_SRCS)
 
 .PHONY: format
 format: ## apply clang-format

@@ -17,15 +17,12 @@
 
 #include "runtime/init/filter.h"
 #include "runtime/init/frame.h"
+#include "runtime/init/process1.h"
 #include "runtime/init/sys.h"
 
-#define PATH_LOOKUP_MAX	 4096
-#define EXIT_INTERNAL	 125
-#define SIGNALS_MAX	 64
-#define MSG_DONTWAIT	 0x40
-#define MSG_NOSIGNAL	 0x4000
-#define MSG_CMSG_CLOEXEC 0x40000000
-#define SIGINFO_SIZE	 128 /* struct signalfd_siginfo */
+#define PATH_LOOKUP_MAX 4096
+#define EXIT_INTERNAL	125
+#define SIGNALS_MAX	64
 
 struct block {
 	const struct init_config *head;
@@ -63,13 +60,6 @@ static void give_up(long r, const char *text)
 	exit_now(EXIT_INTERNAL);
 }
 
-static char *map(size_t n, int flags, int fd)
-{
-	long p = SYS(mmap, 0, n, PROT_READ | PROT_WRITE, flags, fd, 0);
-
-	return p < 0 && p > -4096 ? NULL : (char *)p;
-}
-
 /* Pointers to n strings that lie behind each other; returns what follows them. */
 static char *pointers(char **v, char *s, const char *end, uint32_t n)
 {
@@ -89,7 +79,7 @@ static int block_open(struct block *b, int fd)
 
 	if (size < (long)sizeof(struct init_config))
 		return -1;
-	base = map((size_t)size, MAP_PRIVATE, fd);
+	base = process1_map((size_t)size, MAP_PRIVATE, fd);
 	if (!base)
 		return -1;
 	b->base = base;
@@ -99,7 +89,7 @@ static int block_open(struct block *b, int fd)
 	    (b->head->argc == 0 && !b->head->serve))
 		return -1;
 	b->pointers_size = ((size_t)b->head->argc + b->head->envc + 2) * sizeof(char *);
-	b->argv = (char **)map(b->pointers_size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	b->argv = (char **)process1_map(b->pointers_size, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (!b->argv)
 		return -1;
 	b->envp = b->argv + b->head->argc + 1;
@@ -239,18 +229,6 @@ static void payload(const struct block *b, int slave, const int *stdio, int fd)
 	exit_now(EXIT_INTERNAL);
 }
 
-/* What init holds of the payload must not outlive the payload: its pipes would never end. */
-static void let_go_of_stdio(void)
-{
-	long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0, 0, 0);
-
-	for (int fd = 0; fd < 3; fd++)
-		if (null < 0 || SYS(dup3, null, fd, O_CLOEXEC, 0, 0, 0) < 0)
-			SYS(close, fd, 0, 0, 0, 0, 0);
-	if (null > 2)
-		SYS(close, null, 0, 0, 0, 0, 0);
-}
-
 /* What init may call from now on. One that runs further commands keeps what they need: it is under their filter. */
 static long restrict_self(const struct block *b)
 {
@@ -282,7 +260,7 @@ static pid_t start(const struct block *b)
 	int pipefd[2];
 
 	if (!b->head->argc) {
-		let_go_of_stdio();
+		process1_let_go_of_stdio();
 		n = restrict_self(b);
 		if (n < 0)
 			give_up(n, "filter of init");
@@ -305,7 +283,7 @@ static pid_t start(const struct block *b)
 	SYS(close, pipefd[1], 0, 0, 0, 0, 0);
 	if (slave >= 0)
 		SYS(close, slave, 0, 0, 0, 0, 0);
-	let_go_of_stdio();
+	process1_let_go_of_stdio();
 	n = restrict_self(b);
 	if (n < 0)
 		give_up(n, "filter of init");
@@ -435,13 +413,10 @@ static void take_signal(const struct init_frame *f, pid_t main_pid, int ended)
 /* Descriptors come with FRAME_EXEC only; who sends is the launcher, which is believed. */
 static long receive(struct init_frame *f, struct cmsg_fds *fds, int with_fds)
 {
-	struct iovec iov = { .iov_base = f, .iov_len = sizeof(*f) };
-	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = fds, .control_len = sizeof(*fds) };
-
 	fds->len = 0;
 	if (!with_fds) /* all that such an init may call */
 		return SYS(recvfrom, INIT_CONTROL_FD, f, sizeof(*f), MSG_DONTWAIT, 0, 0);
-	return SYS(recvmsg, INIT_CONTROL_FD, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, 0, 0, 0);
+	return process1_receive(f, fds, MSG_DONTWAIT);
 }
 
 static void take_frame(pid_t main_pid, int ended, int serves)
@@ -496,22 +471,11 @@ static void serve(pid_t main_pid, int sigfd, int serves)
 	}
 }
 
-void init_main(void);
-
-__attribute__((used, noreturn)) void init_main(void)
+__attribute__((noreturn)) void process1_main(void)
 {
-	uint64_t set = 1ull << (SIGCHLD - 1);
 	struct block b = { 0 };
-	long sigfd;
+	long sigfd = process1_begin();
 
-	/* The program's file is not readable for us, which made us undumpable from the first
-	 * instruction; this is the belt to those braces. */
-	SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
-	/* A session of its own: the operator's terminal is not even the controlling one. */
-	SYS(setsid, 0, 0, 0, 0, 0, 0);
-	SYS(fcntl, INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC, 0, 0, 0);
-	SYS(rt_sigprocmask, SIG_BLOCK, &set, 0, SIGSET_SIZE, 0, 0);
-	sigfd = SYS(signalfd4, -1, &set, SIGSET_SIZE, O_CLOEXEC | O_NONBLOCK, 0, 0);
 	if (sigfd < 0)
 		give_up(sigfd, "signalfd");
 	if (block_open(&b, INIT_CONFIG_FD) < 0)
@@ -519,34 +483,4 @@ __attribute__((used, noreturn)) void init_main(void)
 	SYS(close, INIT_CONFIG_FD, 0, 0, 0, 0, 0);
 	serve(start(&b), (int)sigfd, b.head->serve);
 	__builtin_unreachable();
-}
-
-/* The kernel's stack pointer is aligned; nothing on it is of interest. */
-#if defined(__x86_64__)
-__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tcall init_main\n\thlt\n");
-#elif defined(__aarch64__)
-__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tbl init_main\n\tbrk #1\n");
-#endif
-
-/* The compiler may ask for these however the code is written. */
-void *memcpy(void *to, const void *from, size_t n);
-void *memset(void *to, int c, size_t n);
-
-__attribute__((used)) void *memcpy(void *to, const void *from, size_t n)
-{
-	char *t = to;
-	const char *f = from;
-
-	while (n--)
-		*t++ = *f++;
-	return to;
-}
-
-__attribute__((used)) void *memset(void *to, int c, size_t n)
-{
-	char *t = to;
-
-	while (n--)
-		*t++ = (char)c;
-	return to;
 }

@@ -40,9 +40,14 @@ struct cmsg_fd {
 #define SOL_SOCKET  1
 #define SCM_RIGHTS  1
 
-#define SIG_BLOCK   0
-#define SIG_SETMASK 2
-#define SIGSET_SIZE 8
+#define MSG_DONTWAIT	 0x40
+#define MSG_NOSIGNAL	 0x4000
+#define MSG_CMSG_CLOEXEC 0x40000000
+
+#define SIGINFO_SIZE 128 /* struct signalfd_siginfo */
+#define SIG_BLOCK    0
+#define SIG_SETMASK  2
+#define SIGSET_SIZE  8
 
 static inline long sys6(long nr, long a, long b, long c, long d, long e, long f)
 {

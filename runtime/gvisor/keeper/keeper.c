@@ -11,18 +11,14 @@
 #include <asm/signal.h>
 #include <asm/termios.h>
 
-#define EXIT_INTERNAL	 125
-#define SIGNALS_MAX	 64
-#define AF_UNIX		 1
-#define SOCK_STREAM	 1
-#define SOCK_CLOEXEC	 02000000
-#define MSG_DONTWAIT	 0x40
-#define MSG_NOSIGNAL	 0x4000
-#define MSG_CMSG_CLOEXEC 0x40000000
-#define SIGINFO_SIZE	 128
-#define ANSWER_MS	 20000 /* what the start waits for; the launcher waits no longer */
-#define SIGNAL_MS	 1000
-#define MANAGER		 "containerManager."
+#define EXIT_INTERNAL 125
+#define SIGNALS_MAX   64
+#define AF_UNIX	      1
+#define SOCK_STREAM   1
+#define SOCK_CLOEXEC  02000000
+#define ANSWER_MS     20000 /* what the start waits for; the launcher waits no longer */
+#define SIGNAL_MS     1000
+#define MANAGER	      "containerManager."
 
 /* What `runsc start` gives a sentry that has no network: its own loopback. */
 static const char loopback[] =
@@ -122,15 +118,6 @@ static void __attribute__((noreturn)) give_up_by_log(const char *step)
 	give_up(-EIO, step, text);
 }
 
-static long receive(struct init_frame *f, struct cmsg_fds *fds, int flags)
-{
-	struct iovec iov = { .iov_base = f, .iov_len = sizeof(*f) };
-	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = fds, .control_len = sizeof(*fds) };
-
-	fds->len = 0;
-	return SYS(recvmsg, INIT_CONTROL_FD, &m, flags | MSG_CMSG_CLOEXEC, 0, 0, 0);
-}
-
 /* Until the launcher says that the payload may run. */
 static void wait_for_go(void)
 {
@@ -139,7 +126,7 @@ static void wait_for_go(void)
 	long n;
 
 	do {
-		n = receive(&f, &fds, 0);
+		n = process1_receive(&f, &fds, 0);
 		if (n <= 0 && n != -EINTR)
 			exit_now(0);
 	} while (n != (long)sizeof(f) || f.type != FRAME_GO);
@@ -185,13 +172,6 @@ static int console_take(int listener, int rows, int cols)
 
 /* ---- making the sandbox ---- */
 
-static char *map(size_t n, int flags, int fd)
-{
-	long p = SYS(mmap, 0, n, PROT_READ | PROT_WRITE, flags, fd, 0);
-
-	return p < 0 && p > -4096 ? NULL : (char *)p;
-}
-
 /* It comes from the launcher through a sealed memfd, and is believed. */
 static int words_open(struct words *w, int fd)
 {
@@ -201,14 +181,14 @@ static int words_open(struct words *w, int fd)
 
 	if (size < (long)sizeof(struct gvisor_config))
 		return -1;
-	base = map((size_t)size, MAP_PRIVATE, fd);
+	base = process1_map((size_t)size, MAP_PRIVATE, fd);
 	if (!base)
 		return -1;
 	w->head = (const struct gvisor_config *)base;
 	if (w->head->magic != GVISOR_CONFIG_MAGIC || w->head->size != size)
 		return -1;
 	n = (uint32_t)w->head->create_n + w->head->exec_n;
-	v = (char **)map((n + 2) * sizeof(*v), MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	v = (char **)process1_map((n + 2) * sizeof(*v), MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (!v)
 		return -1;
 	s = base + w->head->strings_off;
@@ -332,18 +312,6 @@ static void close_namespaces(void)
 		SYS(write, fd, "0", 1, 0, 0, 0);
 		SYS(close, fd, 0, 0, 0, 0, 0);
 	}
-}
-
-/* What the guest holds must not be held here, too: its pipes would never end. */
-static void let_go_of_stdio(void)
-{
-	long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0, 0, 0);
-
-	for (int fd = 0; fd < 3; fd++)
-		if (null < 0 || SYS(dup3, null, fd, O_CLOEXEC, 0, 0, 0) < 0)
-			SYS(close, fd, 0, 0, 0, 0, 0);
-	if (null > 2)
-		SYS(close, null, 0, 0, 0, 0, 0);
 }
 
 static void make_loopback(void)
@@ -531,7 +499,7 @@ static void take_frame(void)
 {
 	struct init_frame f;
 	struct cmsg_fds fds;
-	long n = receive(&f, &fds, MSG_DONTWAIT);
+	long n = process1_receive(&f, &fds, MSG_DONTWAIT);
 
 	if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
 		exit_now(0); /* the launcher is gone, and so must all of us be */
@@ -626,19 +594,11 @@ static void __attribute__((noreturn)) serve(int wait_fd, int sigfd)
 	}
 }
 
-void keeper_main(void);
-
-__attribute__((used, noreturn)) void keeper_main(void)
+__attribute__((noreturn)) void process1_main(void)
 {
-	uint64_t set = 1ull << (SIGCHLD - 1);
-	long sigfd;
+	long sigfd = process1_begin();
 	int r;
 
-	SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
-	SYS(setsid, 0, 0, 0, 0, 0, 0);
-	SYS(fcntl, INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC, 0, 0, 0);
-	SYS(rt_sigprocmask, SIG_BLOCK, &set, 0, SIGSET_SIZE, 0, 0);
-	sigfd = SYS(signalfd4, -1, &set, SIGSET_SIZE, O_CLOEXEC | O_NONBLOCK, 0, 0);
 	if (sigfd < 0)
 		give_up(sigfd, "gvisor", "signalfd");
 	/* Those numbers are the descriptors of runsc's children. */
@@ -655,36 +615,6 @@ __attribute__((used, noreturn)) void keeper_main(void)
 		show_sessions();
 	if (words.head->loopback)
 		make_loopback();
-	let_go_of_stdio();
+	process1_let_go_of_stdio();
 	serve(start_payload(), (int)sigfd);
-}
-
-/* The kernel's stack pointer is aligned; nothing on it is of interest. */
-#if defined(__x86_64__)
-__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tcall keeper_main\n\thlt\n");
-#elif defined(__aarch64__)
-__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tbl keeper_main\n\tbrk #1\n");
-#endif
-
-/* The compiler may ask for these however the code is written. */
-void *memcpy(void *to, const void *from, size_t n);
-void *memset(void *to, int c, size_t n);
-
-__attribute__((used)) void *memcpy(void *to, const void *from, size_t n)
-{
-	char *t = to;
-	const char *f = from;
-
-	while (n--)
-		*t++ = *f++;
-	return to;
-}
-
-__attribute__((used)) void *memset(void *to, int c, size_t n)
-{
-	char *t = to;
-
-	while (n--)
-		*t++ = (char)c;
-	return to;
 }

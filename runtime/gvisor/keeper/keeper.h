@@ -9,6 +9,7 @@
 
 #include "runtime/gvisor/keeper/config.h"
 #include "runtime/init/frame.h"
+#include "runtime/init/process1.h"
 #include "runtime/init/sys.h"
 
 #define TEXT_MAX 65536 /* of a file or an answer that is read */

@@ -9,8 +9,6 @@
 #define SOCK_STREAM  1
 #define SOCK_CLOEXEC 02000000
 #define AF_UNIX	     1
-#define MSG_NOSIGNAL 0x4000
-#define MSG_DONTWAIT 0x40
 #define ACCEPTS	     "00010000" /* __SO_ACCEPTCON, as /proc/net/unix writes it */
 
 /* Where the sentry listens differs between versions (abstract, or a file of --root): the kernel tells. In this network
