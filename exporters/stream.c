@@ -537,28 +537,23 @@ static int sealed_file(const void *p, size_t n)
 
 ssize_t stream_write_file(struct stream *s, const void *p, size_t n)
 {
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct msghdr msg = { .msg_control = control, .msg_controllen = sizeof(control) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	auto_close int fd = sealed_file(p, n);
+	ssize_t sent;
 
 	if (fd < 0)
 		return 0; /* out of memory or descriptors: later */
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	if (s->state != UP)
 		return -ENOTCONN;
-	if (sendmsg(s->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == 0) {
+	sent = fd_send(s->fd, NULL, 0, &fd, 1, MSG_DONTWAIT);
+	if (sent == 0) {
 		s->want = 0;
 		return (ssize_t)n;
 	}
-	if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) {
+	if (sent == -EAGAIN || sent == -EINTR || sent == -ENOBUFS) {
 		s->want = POLLOUT;
 		return 0;
 	}
-	fail(s, "", strerror(errno));
+	fail(s, "", strerror((int)-sent));
 	return -EPIPE;
 }
 

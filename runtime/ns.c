@@ -197,24 +197,9 @@ static int exec_send(int sock, const struct sandbox_exec *x, int config)
 				.alone = x->tty,
 				.code = x->rows << 16 | x->cols };
 	const int fds[INIT_EXEC_FDS] = { config, x->stdio[0], x->stdio[1], x->stdio[2] };
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(fds))];
-	} control = { 0 };
-	struct iovec iov = { &f, sizeof(f) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	ssize_t n;
+	ssize_t n = fd_send(sock, &f, sizeof(f), fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
-	n = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? -errno : -EIO;
+	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? (int)n : -EIO;
 }
 
 /* A frame within this time; one that is there already in any case. */

@@ -14,6 +14,7 @@
 #include "runtime/egress/inside.h"
 #include "runtime/egress/route.h"
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/clock.h"
 
 #define READY_MS 10000
@@ -87,26 +88,6 @@ static int wait_ready(struct egress *e, struct err *err)
 	return m.error ? err_set(err, m.error, "%s", m.text) : 0;
 }
 
-static int send_fds(int sock, const int fds[INSIDE_FDS])
-{
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(INSIDE_FDS * sizeof(int))];
-	} control = { { 0 } };
-	char byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr mh = { .msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control) };
-
-	control.head.cmsg_level = SOL_SOCKET;
-	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(INSIDE_FDS * sizeof(int));
-	memcpy(CMSG_DATA(&control.head), fds, INSIDE_FDS * sizeof(int));
-	return sendmsg(sock, &mh, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 int egress_connect(struct egress *e, int netns, struct err *err)
 {
 	int fds[INSIDE_FDS], r;
@@ -116,9 +97,10 @@ int egress_connect(struct egress *e, int netns, struct err *err)
 		return r;
 	r = wait_ready(e, err);
 	if (r == 0) {
-		r = send_fds(e->control, fds);
-		if (r < 0)
-			err_set(err, -r, "network: the helper: %m");
+		const ssize_t n = fd_send(e->control, "", 1, fds, INSIDE_FDS, 0);
+
+		if (n < 0)
+			r = err_set(err, (int)-n, "network: the helper: %m");
 	}
 	for (int i = 0; i < INSIDE_FDS; i++)
 		close(fds[i]);

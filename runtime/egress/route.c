@@ -245,21 +245,9 @@ void routes_forget(const struct egress_policy *p)
 
 int route_hand_over(int sock, uint8_t route, int conn)
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { { 0 } };
-	struct iovec iov = { &route, 1 };
-	struct msghdr mh = { .msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control) };
+	ssize_t n = fd_send(sock, &route, sizeof(route), &conn, 1, MSG_DONTWAIT);
 
-	control.head.cmsg_level = SOL_SOCKET;
-	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.head), &conn, sizeof(conn));
-	return sendmsg(sock, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 /* False: nobody hands over any more. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/clock.h"
 
 #define ASK_TIMEOUT_MS 10000 /* for an agent that takes nothing */
@@ -27,27 +28,18 @@ void upstream_done(struct upstream *u)
 
 static int hand_over(int channel, int end, int http)
 {
-	const int fds[2] = { end, http };
-	union two_fds control = { 0 };
-	char one = 1;
-	struct iovec iov = { &one, 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
+	const int fds[] = { end, http };
+	const char one = 1;
 	struct pollfd p = { .fd = channel, .events = POLLOUT };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
 	for (;;) {
-		if (sendmsg(channel, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+		ssize_t n = fd_send(channel, &one, 1, fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
+
+		if (n == 1)
 			return 0;
-		if (errno == EINTR)
+		if (n == -EINTR)
 			continue;
-		if (errno != EAGAIN || poll(&p, 1, ASK_TIMEOUT_MS) != 1)
+		if (n != -EAGAIN || poll(&p, 1, ASK_TIMEOUT_MS) != 1)
 			return -EPIPE;
 	}
 }

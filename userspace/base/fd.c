@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,4 +160,28 @@ int dir_make_all(const char *path, mode_t mode)
 			return 0;
 		*p = c;
 	}
+}
+
+ssize_t fd_send(int sock, const void *p, size_t n, const int *fds, size_t count, int flags)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(FD_SEND_MAX * sizeof(int))];
+	} control = { { 0 } };
+	struct iovec iov = { (void *)(uintptr_t)p, n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (count > FD_SEND_MAX)
+		return -EINVAL;
+	if (count) {
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(&control.head), fds, count * sizeof(int));
+	}
+	sent = sendmsg(sock, &m, flags | MSG_NOSIGNAL);
+	return sent < 0 ? -errno : sent;
 }

@@ -22,6 +22,10 @@ int fd_read_text(int fd, size_t max, char **ret_text, size_t *ret_n);
 int file_write_at(int dirfd, const char *path, const char *text);
 /* Write temporary, fsync, rename, fsync the directory. */
 int file_replace_at(int dirfd, const char *name, const void *p, size_t n, mode_t mode);
+#define FD_SEND_MAX 8
+/* One sendmsg of n bytes with `count` descriptors, at most FD_SEND_MAX, 0 too (SCM_RIGHTS, unix(7)); never a signal.
+ * Bytes or -errno. */
+ssize_t fd_send(int sock, const void *p, size_t n, const int *fds, size_t count, int flags);
 /* Close every descriptor from 3 on that is not in `keep` (sorted in place; -1 means none). -errno. */
 int fd_keep_only(int *keep, size_t n);
 /* mkdir -p; existing directories are fine. */

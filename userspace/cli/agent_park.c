@@ -131,25 +131,6 @@ void agent_park_drain(struct agent_park *p)
 
 /* ---- the worker's side ---- */
 
-static int send_fds(int sock, struct str text, const int fds[PARK_FDS])
-{
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(PARK_FDS * sizeof(int))];
-	} control = { { 0 } };
-	struct iovec iov = { (void *)text.p, text.n };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-
-	control.head.cmsg_level = SOL_SOCKET;
-	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(PARK_FDS * sizeof(int));
-	memcpy(CMSG_DATA(&control.head), fds, PARK_FDS * sizeof(int));
-	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 /* One that was taken by somebody else, or is dead, does not answer. */
 static bool give_to(int dir, const char *name, struct str text, const int fds[PARK_FDS])
 {
@@ -164,8 +145,8 @@ static bool give_to(int dir, const char *name, struct str text, const int fds[PA
 			unlinkat(dir, name, 0);
 		return false;
 	}
-	return send_fds(sock, text, fds) == 0 && poll(&p, 1, ANSWER_MS) == 1 &&
-	       recv(sock, &word, 1, 0) == 1;
+	return fd_send(sock, text.p, text.n, fds, PARK_FDS, 0) >= 0 &&
+	       poll(&p, 1, ANSWER_MS) == 1 && recv(sock, &word, 1, 0) == 1;
 }
 
 bool agent_park_give(const struct agent_request *q, int client, int lock, int hub)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/event/json_read.h"
 #include "userspace/pipeline/run_status.h"
@@ -225,26 +226,12 @@ union one_fd {
 
 int agent_send(int sock, const void *p, size_t n, int fd, int flags)
 {
-	union one_fd control = { 0 };
-	struct iovec iov = { (void *)p, n };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t sent;
 
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		m.msg_control = &control;
-		m.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
 	do {
-		sent = sendmsg(sock, &m, flags | MSG_NOSIGNAL);
-	} while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0;
+		sent = fd_send(sock, p, n, &fd, fd >= 0, flags);
+	} while (sent == -EINTR);
+	return sent < 0 ? (int)sent : 0;
 }
 
 ssize_t agent_recv(int sock, void *p, int *ret_fd, int flags)

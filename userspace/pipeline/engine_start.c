@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 
 #define READY_TIMEOUT_MS 10000
 #define ENGINE_NICE	 (-5)
@@ -135,22 +136,9 @@ bool engine_next(int fd, struct engine_msg *ret)
 
 static int send_with_fd(int fd, const struct engine_msg *msg, int passed)
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)msg, sizeof(*msg) };
-	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n = fd_send(fd, msg, sizeof(*msg), &passed, passed >= 0, 0);
 
-	if (passed >= 0) {
-		mh.msg_control = &control;
-		mh.msg_controllen = sizeof(control);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &passed, sizeof(int));
-	}
-	return sendmsg(fd, &mh, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules)
