@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporters/scan.h"
 
+#include <string.h>
+#include "userspace/base/auto.h"
+
 static void skip_space(struct scan *s)
 {
 	while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
@@ -183,4 +186,18 @@ bool scan_find(struct str object, const char *key, struct str *ret_value)
 		return true;
 	}
 	return false;
+}
+
+const char *scan_text(struct str object, const char *key, char *ret, size_t size)
+{
+	struct str v = { 0 };
+	size_t n;
+
+	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
+		v = (struct str){ v.p + 1, v.n - 2 };
+	n = MIN(v.n, size - 1);
+	if (n)
+		memcpy(ret, v.p, n);
+	ret[n] = 0;
+	return ret;
 }

@@ -31,5 +31,7 @@ bool scan_string(struct str value, struct str *ret);
 bool scan_u64(struct str value, uint64_t *ret);
 /* The value of one member of the object; false when absent. */
 bool scan_find(struct str object, const char *key, struct str *ret_value);
+/* Its text, a string's without its quotes, as much as `size` holds with a NUL; empty when absent. Returns `ret`. */
+const char *scan_text(struct str object, const char *key, char *ret, size_t size);
 
 #endif

@@ -44,6 +44,18 @@ void call_json(struct call *c, unsigned status, struct json *j)
 	json_init(j, &c->out);
 }
 
+/* {"code":..., "type":..., "message": what the caller puts there. */
+static void begin_error(struct call *c, unsigned status, struct json *j)
+{
+	call_json(c, status, j);
+	json_object_begin(j);
+	json_key(j, "code");
+	json_u64(j, status);
+	json_key(j, "type");
+	json_strz(j, type_of(status));
+	json_key(j, "message");
+}
+
 int call_fail(struct call *c, unsigned status, const char *fmt, ...)
 {
 	char text[MESSAGE_MAX];
@@ -53,13 +65,7 @@ int call_fail(struct call *c, unsigned status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	call_json(c, status, &j);
-	json_object_begin(&j);
-	json_key(&j, "code");
-	json_u64(&j, status);
-	json_key(&j, "type");
-	json_strz(&j, type_of(status));
-	json_key(&j, "message");
+	begin_error(c, status, &j);
 	json_strz(&j, text);
 	json_object_end(&j);
 	return -1;
@@ -94,20 +100,6 @@ int call_fail_errno(struct call *c, int r, const char *what)
 	return call_fail(c, status_of(strerrorname_np(-r)), "%s: %s", what, strerror(-r));
 }
 
-const char *call_member(struct str object, const char *key, char *ret, size_t size)
-{
-	struct str v = { 0 };
-	size_t n;
-
-	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
-		v = (struct str){ v.p + 1, v.n - 2 };
-	n = MIN(v.n, size - 1);
-	if (n)
-		memcpy(ret, v.p, n);
-	ret[n] = 0;
-	return ret;
-}
-
 int call_fail_packet(struct call *c, struct str packet)
 {
 	struct str text = STR("\"?\"");
@@ -115,17 +107,11 @@ int call_fail_packet(struct call *c, struct str packet)
 	unsigned status;
 	struct json j;
 
-	call_member(packet, "errno", name, sizeof(name));
+	scan_text(packet, "errno", name, sizeof(name));
 	scan_find(packet, "error", &text);
 	status = *name ? status_of(name) : 500;
 	/* Written anew but for the text, which is JSON of ours. */
-	call_json(c, status, &j);
-	json_object_begin(&j);
-	json_key(&j, "code");
-	json_u64(&j, status);
-	json_key(&j, "type");
-	json_strz(&j, type_of(status));
-	json_key(&j, "message");
+	begin_error(c, status, &j);
 	json_raw(&j, text);
 	json_object_end(&j);
 	return -1;

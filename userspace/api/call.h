@@ -83,7 +83,4 @@ void call_json(struct call *c, unsigned status, struct json *j);
 int call_flag(struct call *c, const char *key, bool *ret);
 int call_number(struct call *c, const char *key, uint64_t max, uint64_t *ret);
 
-/* A member of a JSON object as text into `ret` (escapes as they are written); "" when it is not there. */
-const char *call_member(struct str object, const char *key, char *ret, size_t size);
-
 #endif

@@ -45,12 +45,12 @@ static void note_exit(struct command *k, struct str packet)
 	uint64_t n = EXIT_OURS;
 
 	k->over = true;
-	parse_u64(call_member(packet, "exit", word, sizeof(word)), &n);
+	parse_u64(scan_text(packet, "exit", word, sizeof(word)), &n);
 	k->code = (int)MIN(n, 255ull);
 	n = 0;
-	parse_u64(call_member(packet, "signal", word, sizeof(word)), &n);
+	parse_u64(scan_text(packet, "signal", word, sizeof(word)), &n);
 	k->signal = (int)MIN(n, 64ull);
-	call_member(packet, "reason", k->reason, sizeof(k->reason));
+	scan_text(packet, "reason", k->reason, sizeof(k->reason));
 	k->sandbox_ended = *k->reason;
 	if (k->killed && !k->sandbox_ended) {
 		k->code = EXIT_TIMEOUT;
@@ -66,13 +66,13 @@ static bool note_error(struct command *k, struct str packet)
 	char word[16];
 	uint64_t code = 0;
 
-	if (*call_member(packet, "errno", word, sizeof(word)) ||
-	    parse_u64(call_member(packet, "code", word, sizeof(word)), &code) < 0 ||
+	if (*scan_text(packet, "errno", word, sizeof(word)) ||
+	    parse_u64(scan_text(packet, "code", word, sizeof(word)), &code) < 0 ||
 	    (code != 126 && code != 127))
 		return false;
 	k->over = true;
 	k->code = (int)code;
-	call_member(packet, "error", k->error, sizeof(k->error));
+	scan_text(packet, "error", k->error, sizeof(k->error));
 	snprintf(k->reason, sizeof(k->reason), "not_started");
 	return true;
 }

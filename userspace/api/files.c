@@ -68,8 +68,8 @@ static int judge(struct call *c, struct inside *in, struct str packet)
 	char word[32];
 	uint64_t code = 1;
 
-	parse_u64(call_member(packet, "exit", word, sizeof(word)), &code);
-	if (*call_member(packet, "reason", word, sizeof(word)))
+	parse_u64(scan_text(packet, "exit", word, sizeof(word)), &code);
+	if (*scan_text(packet, "reason", word, sizeof(word)))
 		return call_fail(c, 409, "the sandbox has ended: %s", word);
 	in->note[strcspn(in->note, "\n")] = 0;
 	switch (code) {
@@ -150,7 +150,7 @@ static int more_read(struct call *c)
 		}
 		if (*p.p != '{')
 			continue;
-		call_member(p, "exit", code, sizeof(code));
+		scan_text(p, "exit", code, sizeof(code));
 		if (*code)
 			return strcmp(code, "0") ? -EIO : 0;
 	}

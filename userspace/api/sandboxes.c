@@ -32,7 +32,7 @@ static void copy(struct json *j, const char *to, struct str row, const char *fro
 
 static const char *state_of(struct str row, char *ret, size_t size)
 {
-	call_member(row, "state", ret, size);
+	scan_text(row, "state", ret, size);
 	return strcmp(ret, "frozen") ? ret : "paused";
 }
 
@@ -59,7 +59,7 @@ static void put_end(struct json *j, struct str row)
 	const char *rest;
 
 	json_key(j, "endAt");
-	rest = strptime(call_member(row, "created", text, sizeof(text)), "%Y-%m-%dT%H:%M:%S", &tm);
+	rest = strptime(scan_text(row, "created", text, sizeof(text)), "%Y-%m-%dT%H:%M:%S", &tm);
 	if (!ttl || !rest) {
 		json_null(j);
 		return;
@@ -320,14 +320,14 @@ static int await_start(struct call *c, char id[64])
 		}
 		if (scan_find(p, "error", &v)) {
 			/* The policy that is not there is a mistake in the body. */
-			call_member(p, "errno", code, sizeof(code));
+			scan_text(p, "errno", code, sizeof(code));
 			call_fail_packet(c, p);
 			return strcmp(code, "ENOENT")
 				       ? -1
 				       : call_fail(c, 400, "%.*s", (int)v.n - 2, v.p + 1);
 		}
 		if (scan_find(p, "session", &v))
-			call_member(p, "session", id, 64);
+			scan_text(p, "session", id, 64);
 		if (scan_find(p, "started", &v) && *id)
 			return 0;
 		if (scan_find(p, "exit", &v))

@@ -8,7 +8,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/cli/agent_show.h"
 #include "userspace/cli/bundle.h"
-#include "userspace/pipeline/privdrop.h"
+#include "userspace/cli/util.h"
 
 DEFINE_AUTO(journal_reader, journal_reader_free)
 DEFINE_AUTO(rule_filter, rule_filter_free)
@@ -33,19 +33,6 @@ static int send_bytes(int client, struct str s)
 	return r;
 }
 
-/* 1: it is wanted. */
-static int wanted(const struct rule_filter *f, struct arena *arena, struct str rec, struct err *err)
-{
-	static struct event ev;
-	int r;
-
-	if (!f)
-		return 1;
-	arena_reset(arena);
-	r = event_from_json(&ev, arena, rec, err);
-	return r < 0 ? r : rule_filter_match(f, &ev);
-}
-
 static bool has_gone(int client)
 {
 	struct pollfd p = { .fd = client, .events = 0 };
@@ -53,11 +40,11 @@ static bool has_gone(int client)
 	return poll(&p, 1, FOLLOW_MS) == 1 && p.revents & (POLLHUP | POLLERR);
 }
 
-static int send_events(int client, struct journal_reader *reader, const struct rule_filter *filter,
-		       bool follow, struct err *err)
+static int send_events(int client, int bundle, struct journal_reader *reader,
+		       const struct rule_filter *filter, bool follow, struct err *err)
 {
 	struct arena arena;
-	uint64_t seq = 0;
+	uint64_t seq = 0, last = 0;
 	struct str rec;
 	int r;
 
@@ -67,11 +54,16 @@ static int send_events(int client, struct journal_reader *reader, const struct r
 		if (r < 0)
 			break;
 		if (r == 0) {
-			if (!follow || journal_reader_at_end(reader) || has_gone(client))
+			if (!follow || journal_reader_at_end(reader)) {
+				r = bundle_check_end(bundle, last, err);
+				break;
+			}
+			if (has_gone(client))
 				break;
 			continue;
 		}
-		r = wanted(filter, &arena, rec, err);
+		last = seq;
+		r = cli_record_wanted(filter, &arena, rec, err);
 		if (r < 0) {
 			err_wrap(err, r, "record %llu", (unsigned long long)seq);
 			break;
@@ -90,16 +82,8 @@ int agent_events(int client, const char *tenant, const struct agent_request *q, 
 	AUTO(journal_reader) struct journal_reader *reader = NULL;
 	AUTO(rule_filter) struct rule_filter *filter = NULL;
 	auto_close int bundle = -1;
-	uid_t uid;
-	gid_t gid;
-	int r;
+	int r = agent_bundle_unprivileged(&bundle, tenant, q->sandbox, err);
 
-	r = agent_bundle(&bundle, tenant, q->sandbox, err);
-	if (r < 0)
-		return r;
-	/* As with logs: what was written by who may have been taken over, and a stranger's condition. */
-	engine_ids(&uid, &gid);
-	r = privdrop(uid, gid, err);
 	if (r == 0 && q->filter && rule_filter_new(&filter, str_from(q->filter), err) < 0)
 		r = err_wrap(err, -EINVAL, "filter");
 	if (r == 0)
@@ -107,6 +91,6 @@ int agent_events(int client, const char *tenant, const struct agent_request *q, 
 	if (r == 0)
 		r = agent_send(client, "{\"opened\":true}", 15, -1, 0);
 	if (r == 0)
-		r = send_events(client, reader, filter, q->follow, err);
+		r = send_events(client, bundle, reader, filter, q->follow, err);
 	return r < 0 ? r : agent_send(client, "{\"exit\":0}", 10, -1, 0);
 }

@@ -247,19 +247,23 @@ int agent_bundle(int *ret_fd, const char *tenant, const char *word, struct err *
 	return *ret_fd < 0 ? err_set(err, errno, "record of sandbox %s: %m", e.session) : 0;
 }
 
+int agent_bundle_unprivileged(int *ret_fd, const char *tenant, const char *word, struct err *err)
+{
+	uid_t uid;
+	gid_t gid;
+	int r = agent_bundle(ret_fd, tenant, word, err);
+
+	if (r < 0)
+		return r;
+	engine_ids(&uid, &gid);
+	return privdrop(uid, gid, err);
+}
+
 int agent_logs(int client, const char *tenant, const struct agent_request *q, struct err *err)
 {
 	auto_close int bundle = -1;
-	uid_t uid;
-	gid_t gid;
-	int r;
+	int r = agent_bundle_unprivileged(&bundle, tenant, q->sandbox, err);
 
-	r = agent_bundle(&bundle, tenant, q->sandbox, err);
-	if (r < 0)
-		return r;
-	/* What lies in there was written by who may have been taken over: it is read by nobody else. */
-	engine_ids(&uid, &gid);
-	r = privdrop(uid, gid, err);
 	if (r == 0)
 		r = agent_send(client, "{\"opened\":true}", 15, -1, 0);
 	if (r == 0)

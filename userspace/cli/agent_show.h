@@ -14,6 +14,9 @@ int agent_logs(int client, const char *tenant, const struct agent_request *q, st
 int agent_events(int client, const char *tenant, const struct agent_request *q, struct err *err);
 /* The record of a sandbox that runs, by any of its names; of one that has ended by its id, and only for root. */
 int agent_bundle(int *ret_fd, const char *tenant, const char *word, struct err *err);
+/* The same, and from then on we are nobody: what lies in there was written by who may have been taken over, and a
+ * stranger's condition may be asked of it. */
+int agent_bundle_unprivileged(int *ret_fd, const char *tenant, const char *word, struct err *err);
 
 /* The tenant's snapshots, as rows; `tenant` NULL = all. */
 int agent_snapshots(int client, const char *tenant, struct err *err);

@@ -31,25 +31,9 @@ static const struct option_def OPTIONS[] = {
 	{ 0 },
 };
 
-/* Is it one to print? -errno when the record is no event of ours. */
-static int wanted(const struct rule_filter *f, struct arena *arena, struct event *ev,
-		  struct str rec, struct err *err)
-{
-	int r;
-
-	if (!f)
-		return 1;
-	arena_reset(arena);
-	r = event_from_json(ev, arena, rec, err);
-	if (r < 0)
-		return r;
-	return rule_filter_match(f, ev);
-}
-
 static int print_events(int fd, struct journal_reader *reader, const struct rule_filter *filter,
 			bool follow, struct err *err)
 {
-	static struct event ev;
 	struct arena arena;
 	uint64_t seq = 0, last = 0;
 	struct str rec;
@@ -69,7 +53,7 @@ static int print_events(int fd, struct journal_reader *reader, const struct rule
 			continue;
 		}
 		last = seq;
-		r = wanted(filter, &arena, &ev, rec, err);
+		r = cli_record_wanted(filter, &arena, rec, err);
 		if (r < 0) {
 			err_wrap(err, r, "record %llu", (unsigned long long)seq);
 			break;

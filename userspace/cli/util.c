@@ -116,17 +116,22 @@ int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option
 	return cli_compile_rules(ret, (struct str){ texts.p, texts.n }, 0);
 }
 
+int cli_record_wanted(const struct rule_filter *f, struct arena *arena, struct str record,
+		      struct err *err)
+{
+	static struct event ev;
+	int r;
+
+	if (!f)
+		return 1;
+	arena_reset(arena);
+	r = event_from_json(&ev, arena, record, err);
+	return r < 0 ? r : rule_filter_match(f, &ev);
+}
+
 const char *cli_member(struct str object, const char *key, char *ret, size_t size)
 {
-	struct str v = { 0 };
-	size_t n;
-
-	if (scan_find(object, key, &v) && v.n >= 2 && v.p[0] == '"')
-		v = (struct str){ v.p + 1, v.n - 2 };
-	n = MIN(v.n, size - 1);
-	if (n)
-		memcpy(ret, v.p, n);
-	ret[n] = 0;
+	scan_text(object, key, ret, size);
 	plain_text(ret, '?', "");
 	return ret;
 }

@@ -28,6 +28,9 @@ int cli_compile_rules(struct ruleset **ret, struct str texts, unsigned actions);
 /* Default packs and files into a compiled set. Every problem goes to stderr as file:line:col, so a
  * negative result needs no further word. */
 int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option_list *files);
+/* 1: it matches, or there is no condition; 0; -errno when it is no event of ours. The arena is emptied. */
+int cli_record_wanted(const struct rule_filter *f, struct arena *arena, struct str record,
+		      struct err *err);
 /* The text of a JSON object's member, a string's without its quotes; empty where there is none. It comes from an
  * engine or a sandbox: what a terminal would act on becomes '?'. Returns `ret`. */
 const char *cli_member(struct str object, const char *key, char *ret, size_t size);
