@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -16,6 +15,8 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "userspace/base/openat2.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U /* 6.3 */
@@ -27,13 +28,6 @@
 static inline pid_t sys_clone3(struct clone_args *args)
 {
 	return (pid_t)syscall(SYS_clone3, args, sizeof(*args));
-}
-
-static inline int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
-{
-	struct open_how how = { .flags = flags | O_CLOEXEC, .resolve = resolve };
-
-	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
 static inline int sys_pivot_root(const char *new_root, const char *put_old)

@@ -4,26 +4,11 @@
 #ifndef WARDER_BPF_CALLS_H
 #define WARDER_BPF_CALLS_H
 
+#include "bpf/abi/calls.h"
 #include "bpf/lib/maps.bpf.h"
 
-#define CALLS_MAX  512
 #define is_x32(nr) (((nr) >> 30) == 1) /* not -1, as after rt_sigreturn */
 #define TS_COMPAT  0x0002	       /* thread_info.status: in a 32-bit call */
-
-enum slot {
-	SLOT_NONE,
-	SLOT_OPEN,
-	SLOT_FILE,
-	SLOT_NET,
-	SLOT_ESCAPE,
-	SLOT_FOREIGN,
-	SLOT_EXEC,
-	SLOT_LIMIT,
-	SLOT_WRITE,
-	SLOT_CLOSE,
-	SLOT_MMAP,
-	SLOT_SEND
-};
 
 struct call {
 	__u8 slot;

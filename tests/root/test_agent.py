@@ -44,21 +44,26 @@ class AgentCase(TestCase):
         self.reader.join(30)
         self.agent.stderr.close()
 
-    def keepers(self):
-        """Processes of this test's sandboxes by session: their root part."""
-        found = {}
+    def ours(self, *words, root=True):
+        """(pid, argv) of this test's own processes of `warder agent WORD`, the root part or all."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open("/proc/%s/cmdline" % pid, "rb") as f:
-                    argv = f.read().split(b"\0")
+                    argv = f.read().decode("latin-1").split("\0")
                 with open("/proc/%s/environ" % pid, "rb") as f:
                     ours = b"WARDER_RUN=" + self.env["WARDER_RUN"].encode() in f.read().split(b"\0")
                 with open("/proc/%s/status" % pid) as f:
-                    root = "\nUid:\t0\t" in f.read()
+                    is_root = "\nUid:\t0\t" in f.read()
             except OSError:
                 continue
-            if ours and root and argv[1:3] == [b"agent", b"keep"]:
-                found.setdefault(argv[3].decode(), []).append(int(pid))
+            if ours and (is_root or not root) and argv[1:2] == ["agent"] and argv[2] in words:
+                yield int(pid), argv
+
+    def keepers(self):
+        """Processes of this test's sandboxes by session: their root part."""
+        found = {}
+        for pid, argv in self.ours("keep"):
+            found.setdefault(argv[3], []).append(pid)
         return found
 
     def end_all(self):
@@ -66,16 +71,14 @@ class AgentCase(TestCase):
             return
         if self.agent.poll() is None:
             self.end_agent()
-        left = self.keepers()
-        for pids in left.values():
+        for pids in self.keepers().values():
             for pid in pids:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-        wait_for("the keepers' end", lambda: not self.keepers())
-        if left:  # their control groups go with the next run
-            self.warder("run", "--no-agent", "--quiet", "--", "true")
+        # All of them: an engine or a packer that lives a moment longer still holds the lock of its control group.
+        wait_for("the keepers' end", lambda: not list(self.ours("keep", "park", root=False)))
         self.warder("run", "--no-agent", "--quiet", "--", "true")  # sweeps
 
     def ps(self, **kw):

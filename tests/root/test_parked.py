@@ -19,18 +19,8 @@ class Parked(AgentCase):
     def keepers(self):
         """Those that were parked before have no session on their command line."""
         found = super().keepers()
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open("/proc/%s/cmdline" % pid, "rb") as f:
-                    argv = f.read().split(b"\0")
-                with open("/proc/%s/environ" % pid, "rb") as f:
-                    ours = b"WARDER_RUN=" + self.env["WARDER_RUN"].encode() in f.read().split(b"\0")
-                with open("/proc/%s/status" % pid) as f:
-                    root = "\nUid:\t0\t" in f.read()
-            except OSError:
-                continue
-            if ours and root and argv[1:3] == [b"agent", b"park"]:
-                found.setdefault("parked", []).append(int(pid))
+        for pid, _ in self.ours("park"):
+            found.setdefault("parked", []).append(pid)
         return found
 
     def parked(self):

@@ -615,6 +615,7 @@ static int check_with_file(const char *option, const char *value, struct err *er
 	__attribute__((cleanup(secrets_forget))) struct run_secrets secrets = { 0 };
 	const struct option_list one = { { value }, 1 };
 	struct sandbox_spec spec = { 0 };
+	AUTO(redactor) struct redactor *trial = NULL;
 	struct redact_args redact = { 0 };
 	int r = check_value(option, value, err);
 
@@ -632,7 +633,7 @@ static int check_with_file(const char *option, const char *value, struct err *er
 		redact.escrow = value;
 	else
 		return 0;
-	return run_redactor_check(&redact, &spec, err);
+	return run_redactor(&trial, &redact, &spec, REDACT_KEY_TRIAL, err);
 }
 
 int run_check_policy(const char *word, struct err *err)
@@ -642,6 +643,7 @@ int run_check_policy(const char *word, struct err *err)
 	__attribute__((cleanup(flat_done))) struct flat_file policy = { 0 };
 	__attribute__((cleanup(run_rules_done))) struct run_rules rules = { 0 };
 	AUTO(sandbox_plan) struct sandbox_plan *plan = NULL;
+	AUTO(redactor) struct redactor *trial = NULL;
 	char run[] = "run", yes[] = "true", *argv[] = { run, yes, NULL };
 	struct sandbox_spec spec;
 	struct run_args a;
@@ -657,7 +659,7 @@ int run_check_policy(const char *word, struct err *err)
 	if (r == 0)
 		r = secrets_read(&secrets, &spec, &a.secrets, err);
 	if (r == 0)
-		r = run_redactor_check(&a.redact, &spec, err);
+		r = run_redactor(&trial, &a.redact, &spec, REDACT_KEY_TRIAL, err);
 	if (r == 0)
 		r = run_root_open(&root, &spec, &a.root, true, err);
 	if (r == 0)
@@ -895,7 +897,8 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		return cli_fail(&err);
 	}
 	a.env_values = env_values.p;
-	if (run_redactor(&redactor, &a.redact, &spec, a.session_dir != NULL, &err) < 0)
+	if (run_redactor(&redactor, &a.redact, &spec,
+			 a.session_dir ? REDACT_KEY_KNOWN : REDACT_KEY_HOST, &err) < 0)
 		return cli_fail(&err);
 	if (redaction_of_log(redactor) < 0)
 		return EXIT_WARDER;

@@ -14,59 +14,10 @@
 #include "userspace/base/fd.h"
 #include "userspace/pipeline/run.h"
 
-#define PATH_LEN  4096
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-#define LOCK_OF	  ".lock." /* beside the directory: what lies in it is the payload's */
-#define MOVED_OF  ".moved-"
-
-static bool is_name(const char *z)
-{
-	size_t n = strlen(z);
-
-	if (n == 0 || n > WORKSPACE_NAME_MAX || !isalnum((unsigned char)z[0]))
-		return false;
-	for (; *z; z++)
-		if (!isalnum((unsigned char)*z) && !strchr("._-", *z))
-			return false;
-	return true;
-}
-
-static int open_top(int *ret_fd, bool make, struct err *err)
-{
-	char path[PATH_LEN];
-	int r = 0;
-
-	if ((size_t)snprintf(path, sizeof(path), "%s/workspaces", state_dir()) >= sizeof(path))
-		return err_set(err, ENAMETOOLONG, "state directory: path too long");
-	if (make)
-		r = dir_make_all(state_dir(), 0711);
-	if (r == 0 && make && mkdir(path, 0700) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0) {
-		*ret_fd = open(path, DIR_FLAGS);
-		r = *ret_fd < 0 ? -errno : 0;
-	}
-	return r < 0 ? err_set(err, r, "'%s': %m", path) : 0;
-}
-
-static int open_tenant(int *ret_fd, const char *tenant, bool make, struct err *err)
-{
-	auto_close int top = -1;
-	int r;
-
-	if (!is_name(tenant))
-		return err_set(
-			err, EINVAL,
-			"tenant '%.80s': its workspaces need a name of letters, digits, '.', '_' and '-'",
-			tenant);
-	r = open_top(&top, make, err);
-	if (r < 0)
-		return r;
-	if (make && mkdirat(top, tenant, 0700) < 0 && errno != EEXIST)
-		return err_set(err, errno, "workspaces of '%s': %m", tenant);
-	*ret_fd = openat(top, tenant, DIR_FLAGS);
-	return *ret_fd < 0 ? err_set(err, errno, "workspaces of '%s': %m", tenant) : 0;
-}
+#define PATH_LEN 4096
+#define KIND	 "workspaces"
+#define LOCK_OF	 ".lock." /* beside the directory: what lies in it is the payload's */
+#define MOVED_OF ".moved-"
 
 static int lock(int *ret_fd, int dir, const char *name, struct err *err)
 {
@@ -86,7 +37,7 @@ static int lock(int *ret_fd, int dir, const char *name, struct err *err)
 
 static int check_name(const char *name, struct err *err)
 {
-	return is_name(name)
+	return tenant_dir_name_is_good(name)
 		       ? 0
 		       : err_set(err, EINVAL,
 				 "workspace '%.80s': a name of letters, digits, '.', '_' and '-', at most %d",
@@ -107,7 +58,7 @@ int named_workspace_take(char *ret_path, const char *tenant, const char *name, s
 	int r = check_name(name, err);
 
 	if (r == 0)
-		r = open_tenant(&dir, tenant, true, err);
+		r = tenant_dir_open(&dir, KIND, tenant, true, err);
 	if (r == 0)
 		r = lock(&held, dir, name, err);
 	if (r < 0)
@@ -132,7 +83,7 @@ static bool is_in_use(int dir, const char *name)
 static int each_of(int dir, const char *tenant,
 		   int (*fn)(void *arg, const struct named_workspace *w), void *arg)
 {
-	int copy = openat(dir, ".", DIR_FLAGS), r = 0;
+	int copy = openat(dir, ".", TENANT_DIR_FLAGS), r = 0;
 	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *de;
 
@@ -142,7 +93,7 @@ static int each_of(int dir, const char *tenant,
 		struct named_workspace w = { 0 };
 		struct stat st;
 
-		if (!is_name(de->d_name) ||
+		if (!tenant_dir_name_is_good(de->d_name) ||
 		    fstatat(dir, de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 			continue;
 		snprintf(w.tenant, sizeof(w.tenant), "%s", tenant);
@@ -157,7 +108,7 @@ static int each_of(int dir, const char *tenant,
 int named_workspace_each(int (*fn)(void *arg, const struct named_workspace *w), void *arg,
 			 struct err *err)
 {
-	int top = -1, r = open_top(&top, false, err);
+	int top = -1, r = tenant_dir_open_all(&top, KIND, false, err);
 	auto_dir DIR *d = NULL;
 	struct dirent *de;
 
@@ -171,7 +122,9 @@ int named_workspace_each(int (*fn)(void *arg, const struct named_workspace *w), 
 		return err_set(err, ENOMEM, "workspaces: %m");
 	}
 	while (r == 0 && (de = readdir(d))) {
-		auto_close int dir = is_name(de->d_name) ? openat(top, de->d_name, DIR_FLAGS) : -1;
+		auto_close int dir = tenant_dir_name_is_good(de->d_name)
+					     ? openat(top, de->d_name, TENANT_DIR_FLAGS)
+					     : -1;
 
 		if (dir >= 0)
 			r = each_of(dir, de->d_name, fn, arg);
@@ -185,7 +138,7 @@ int named_workspace_each(int (*fn)(void *arg, const struct named_workspace *w), 
  * build needs as many descriptors or as much stack. */
 static int empty(int top, int dir, unsigned *moved)
 {
-	int copy = openat(dir, ".", DIR_FLAGS), r = 0;
+	int copy = openat(dir, ".", TENANT_DIR_FLAGS), r = 0;
 	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *de;
 
@@ -221,7 +174,7 @@ static int empty_all(int top)
 	int r = 0;
 
 	while (more && r == 0) {
-		int copy = openat(top, ".", DIR_FLAGS);
+		int copy = openat(top, ".", TENANT_DIR_FLAGS);
 		auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
 		struct dirent *de;
 
@@ -234,7 +187,7 @@ static int empty_all(int top)
 
 			if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
 				continue;
-			dir = openat(top, de->d_name, DIR_FLAGS);
+			dir = openat(top, de->d_name, TENANT_DIR_FLAGS);
 			if (dir < 0)
 				continue;
 			more = true;
@@ -251,12 +204,12 @@ int named_workspace_remove(const char *tenant, const char *name, struct err *err
 	int r = check_name(name, err);
 
 	if (r == 0)
-		r = open_tenant(&dir, tenant, false, err);
+		r = tenant_dir_open(&dir, KIND, tenant, false, err);
 	if (r == -ENOENT)
 		return err_set(err, ENOENT, "tenant '%s' has no workspace '%s'", tenant, name);
 	if (r < 0)
 		return r;
-	top = openat(dir, name, DIR_FLAGS);
+	top = openat(dir, name, TENANT_DIR_FLAGS);
 	if (top < 0)
 		return err_set(err, errno,
 			       errno == ENOENT ? "tenant '%s' has no workspace '%s'"

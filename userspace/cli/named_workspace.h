@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "userspace/base/err.h"
+#include "userspace/pipeline/tenant_dir.h"
 
 #define WORKSPACE_PREFIX   "name:"
-#define WORKSPACE_NAME_MAX 63
+#define WORKSPACE_NAME_MAX TENANT_DIR_NAME_MAX
 
 struct named_workspace {
 	char tenant[WORKSPACE_NAME_MAX + 1], name[WORKSPACE_NAME_MAX + 1];

@@ -19,16 +19,12 @@
 #define KEY_FILE "redact.key"
 
 /* <state>/keys/redact.key: 32 bytes, for root only. Made once; two that make it at the same time get the same. */
-static int host_key(uint8_t ret[REDACT_KEY_LEN], bool own_state, struct err *err)
+static int host_key(uint8_t ret[REDACT_KEY_LEN], struct err *err)
 {
 	auto_close int dir = -1, fd = -1;
 	struct stat st;
 	int r;
 
-	if (own_state && access(state_dir(), F_OK) < 0) {
-		randombytes_buf(ret, REDACT_KEY_LEN);
-		return 0;
-	}
 	r = keys_open(&dir, true, err);
 	if (r < 0)
 		return r;
@@ -297,7 +293,7 @@ static int make(struct redactor **ret, const uint8_t key[REDACT_KEY_LEN],
 }
 
 int run_redactor(struct redactor **ret, const struct redact_args *a,
-		 const struct sandbox_spec *spec, bool own_state, struct err *err)
+		 const struct sandbox_spec *spec, enum redact_key which, struct err *err)
 {
 	uint8_t key[REDACT_KEY_LEN];
 	bool off;
@@ -308,25 +304,12 @@ int run_redactor(struct redactor **ret, const struct redact_args *a,
 		return e;
 	if (sodium_init() < 0)
 		return err_set(err, EIO, "redaction: libsodium cannot be set up");
-	e = host_key(key, own_state, err);
+	if (which == REDACT_KEY_HOST || (which == REDACT_KEY_KNOWN && !access(state_dir(), F_OK)))
+		e = host_key(key, err);
+	else
+		randombytes_buf(key, sizeof(key));
 	if (e == 0)
 		e = make(ret, key, a, spec, err);
 	sodium_memzero(key, sizeof(key));
 	return e;
-}
-
-int run_redactor_check(const struct redact_args *a, const struct sandbox_spec *spec,
-		       struct err *err)
-{
-	AUTO(redactor) struct redactor *r = NULL;
-	uint8_t key[REDACT_KEY_LEN];
-	bool off;
-	int e = check_off(a, spec, &off, err);
-
-	if (e < 0 || off)
-		return e;
-	if (sodium_init() < 0)
-		return err_set(err, EIO, "redaction: libsodium cannot be set up");
-	randombytes_buf(key, sizeof(key));
-	return make(&r, key, a, spec, err);
 }

@@ -15,14 +15,16 @@ struct redact_args {
 	const char *escrow;		/* file of a public key; NULL: originals are not kept */
 };
 
-/* *ret: NULL when it is off. As root: the host's key is made when there is none yet; `own_state`: records go
- * elsewhere, and without a state directory the key is one for this session alone. Values of the sandbox's
- * environment whose names say that they are secrets are known, too. */
+enum redact_key {
+	REDACT_KEY_HOST, /* the host's; made when there is none yet */
+	REDACT_KEY_KNOWN, /* the same, but without a state directory one for this session alone: records go elsewhere */
+	REDACT_KEY_TRIAL, /* for now: nothing stays, and it is only asked whether it could be made */
+};
+
+/* *ret: NULL when it is off. As root. Values of the sandbox's environment whose names say that they are secrets are
+ * known, too. */
 int run_redactor(struct redactor **ret, const struct redact_args *a,
-		 const struct sandbox_spec *spec, bool own_state, struct err *err);
-/* Could it be made? Makes nothing that stays. */
-int run_redactor_check(const struct redact_args *a, const struct sandbox_spec *spec,
-		       struct err *err);
+		 const struct sandbox_spec *spec, enum redact_key which, struct err *err);
 /* What of gitleaks' files is not in the set: `note` is told of each, and how many rules and keys it was. */
 struct redact_lacks {
 	gitleaks_note_fn note;

@@ -2,14 +2,13 @@
 /* Names of an archive. Whatever stands in it, nothing is ever looked up through a link, and nothing outside of the root. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/openat2.h"
 #include "userspace/image/internal.h"
 
 int path_clean(char *path, const char **ret_problem)
@@ -49,10 +48,7 @@ int path_clean(char *path, const char **ret_problem)
 
 static int open_beneath(int root, const char *path)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-					   RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	int fd = sys_openat2(root, path, O_PATH | O_DIRECTORY, RESOLVE_INSIDE);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -5,15 +5,14 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/openat2.h"
 #include "userspace/base/fd.h"
 #include "userspace/image/internal.h"
 
@@ -255,9 +254,8 @@ static int open_tar(struct source *s, struct err *err)
 
 static int open_in(int dir, const char *name)
 {
-	struct open_how how = { .flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
-	int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	int fd = sys_openat2(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+			     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -7,7 +7,7 @@
 
 #include "bpf/abi/wire.h"
 #include "userspace/base/auto.h"
-#include "userspace/base/clock.h"
+#include "userspace/pipeline/record.h"
 
 #define ERRNO_MAX 4095 /* include/linux/err.h */
 
@@ -16,16 +16,14 @@ static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 static struct wire_hdr header(uint32_t sandbox_id, enum wire_kind kind,
 			      const struct egress_event *ev)
 {
-	return (struct wire_hdr){
-		.kind = (uint16_t)kind,
-		.ts = clock_boot_ns(),
-		.sandbox = sandbox_id,
-		.nr = WIRE_NR_NONE,
-		.ring = WIRE_RING_NONE,
-		.vantage = WIRE_V_RUNTIME,
-		.ret = ev->error > 0 && ev->error <= ERRNO_MAX ? -ev->error : 0,
-		.flags = ev->error == EACCES ? WIRE_F_DENIED : 0,
-	};
+	struct wire_hdr h = record_header(sandbox_id, kind);
+
+	/* The sandbox's act, by none of our processes. */
+	h.tgid = h.tid = 0;
+	memset(h.comm, 0, sizeof(h.comm));
+	h.ret = ev->error > 0 && ev->error <= ERRNO_MAX ? -ev->error : 0;
+	h.flags = ev->error == EACCES ? WIRE_F_DENIED : 0;
+	return h;
 }
 
 static void put_addr(uint8_t to[16], const struct egress_addr *a)
@@ -36,21 +34,6 @@ static void put_addr(uint8_t to[16], const struct egress_addr *a)
 		memcpy(to, mapped, sizeof(mapped));
 		memcpy(to + 12, a->b, 4);
 	}
-}
-
-static struct wire_str tail(struct buf *out, const void *p, size_t n)
-{
-	struct wire_str s = { (uint16_t)out->n, (uint16_t)n };
-
-	return n && buf_add(out, p, n) == 0 ? s : (struct wire_str){ 0, 0 };
-}
-
-static int finish(struct buf *out, struct wire_hdr *h)
-{
-	while (out->n % 8)
-		buf_addc(out, 0);
-	h->len = (uint32_t)out->n;
-	return out->failed ? -ENOMEM : 0;
 }
 
 /* name NUL reason NUL asked NUL */
@@ -87,16 +70,12 @@ static int record_net(struct buf *out, uint32_t sandbox_id, enum wire_kind kind,
 		.dport = ev->dport,
 		.count = ev->count > 1 ? ev->count : 0,
 	};
-	int r;
 
 	put_addr(rec.saddr, &ev->src);
 	put_addr(rec.daddr, &ev->dst);
 	buf_add(out, &rec, sizeof(rec));
 	rec.path = words(out, ev);
-	r = finish(out, &rec.h);
-	if (r == 0)
-		memcpy(out->p, &rec, sizeof(rec));
-	return r;
+	return record_finish(out, &rec, sizeof(rec));
 }
 
 static int record_dns(struct buf *out, uint32_t sandbox_id, const struct egress_event *ev)
@@ -109,15 +88,11 @@ static int record_dns(struct buf *out, uint32_t sandbox_id, const struct egress_
 		.proto = IPPROTO_UDP, /* a whole message, however it came */
 		.total = MIN(ev->data_n, (uint32_t)sizeof(ev->data)),
 	};
-	int r;
 
 	memcpy(rec.daddr, loopback, sizeof(loopback));
 	buf_add(out, &rec, sizeof(rec));
-	rec.data = tail(out, ev->data, rec.total);
-	r = finish(out, &rec.h);
-	if (r == 0)
-		memcpy(out->p, &rec, sizeof(rec));
-	return r;
+	rec.data = record_tail(out, ev->data, rec.total);
+	return record_finish(out, &rec, sizeof(rec));
 }
 
 static int record_request(struct buf *out, uint32_t sandbox_id, const struct egress_event *ev)
@@ -129,17 +104,13 @@ static int record_request(struct buf *out, uint32_t sandbox_id, const struct egr
 		.dport = ev->dport,
 		.status = ev->status,
 	};
-	int r;
 
 	buf_add(out, &rec, sizeof(rec));
-	rec.name = tail(out, ev->name, strnlen(ev->name, sizeof(ev->name)));
-	rec.method = tail(out, ev->method, strnlen(ev->method, sizeof(ev->method)));
-	rec.path = tail(out, ev->data, MIN((size_t)ev->data_n, sizeof(ev->data)));
-	rec.reason = tail(out, ev->reason, strnlen(ev->reason, sizeof(ev->reason)));
-	r = finish(out, &rec.h);
-	if (r == 0)
-		memcpy(out->p, &rec, sizeof(rec));
-	return r;
+	rec.name = record_tail(out, ev->name, strnlen(ev->name, sizeof(ev->name)));
+	rec.method = record_tail(out, ev->method, strnlen(ev->method, sizeof(ev->method)));
+	rec.path = record_tail(out, ev->data, MIN((size_t)ev->data_n, sizeof(ev->data)));
+	rec.reason = record_tail(out, ev->reason, strnlen(ev->reason, sizeof(ev->reason)));
+	return record_finish(out, &rec, sizeof(rec));
 }
 
 int record_egress(struct buf *out, uint32_t sandbox_id, const struct egress_event *ev)

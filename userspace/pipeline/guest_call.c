@@ -4,28 +4,14 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "bpf/abi/calls.h"
 #include "userspace/base/auto.h"
 #include "userspace/pipeline/guest_priv.h"
-
-enum slot {
-	SLOT_NONE,
-	SLOT_OPEN,
-	SLOT_FILE,
-	SLOT_NET,
-	SLOT_ESCAPE,
-	SLOT_EXEC,
-	SLOT_WRITE,
-	SLOT_CLOSE,
-	SLOT_MMAP,
-	SLOT_SEND
-};
 
 struct call {
 	uint8_t slot, what, op;
 	int8_t dir;
 };
-
-#define CALLS_MAX 512
 
 /* The table that the kernel's side works by. */
 static const struct call calls[CALLS_MAX] = {

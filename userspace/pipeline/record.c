@@ -12,7 +12,7 @@
 #define COMMAND_MAX 24000
 #define LABEL_MAX   512
 
-static struct wire_hdr header(uint32_t sandbox_id, enum wire_kind kind)
+struct wire_hdr record_header(uint32_t sandbox_id, enum wire_kind kind)
 {
 	return (struct wire_hdr){
 		.kind = (uint16_t)kind,
@@ -27,19 +27,16 @@ static struct wire_hdr header(uint32_t sandbox_id, enum wire_kind kind)
 	};
 }
 
-/* Append bytes behind the fixed part at the start of `out`. */
-static struct wire_str tail(struct buf *out, const char *p, size_t n)
+struct wire_str record_tail(struct buf *out, const void *p, size_t n)
 {
 	struct wire_str s = { (uint16_t)out->n, (uint16_t)n };
 
-	if (n == 0 || buf_add(out, p, n) < 0)
-		return (struct wire_str){ 0, 0 };
-	return s;
+	return n && buf_add(out, p, n) == 0 ? s : (struct wire_str){ 0, 0 };
 }
 
 static struct wire_str tail_label(struct buf *out, const char *z)
 {
-	return z ? tail(out, z, strnlen(z, LABEL_MAX)) : (struct wire_str){ 0, 0 };
+	return z ? record_tail(out, z, strnlen(z, LABEL_MAX)) : (struct wire_str){ 0, 0 };
 }
 
 /* NUL-separated words; *cut when they did not fit. */
@@ -63,14 +60,14 @@ static struct wire_str tail_words(struct buf *out, const char *const *v, size_t 
 	return (struct wire_str){ used ? start : 0, (uint16_t)used };
 }
 
-static int finish(struct buf *out, struct wire_session *rec)
+int record_finish(struct buf *out, void *rec, size_t size)
 {
 	while (out->n % 8)
 		buf_addc(out, 0);
 	if (out->failed)
 		return -ENOMEM;
-	rec->h.len = (uint32_t)out->n;
-	memcpy(out->p, rec, sizeof(*rec));
+	((struct wire_hdr *)rec)->len = (uint32_t)out->n; /* each record begins with it */
+	memcpy(out->p, rec, size);
 	return 0;
 }
 
@@ -87,7 +84,7 @@ static void common_strings(struct buf *out, struct wire_session *rec,
 
 int record_session_start(struct buf *out, const struct session_record *s)
 {
-	struct wire_session rec = { .h = header(s->sandbox_id, WIRE_SESSION_START) };
+	struct wire_session rec = { .h = record_header(s->sandbox_id, WIRE_SESSION_START) };
 	bool cut = false;
 	size_t words = 0;
 
@@ -100,13 +97,13 @@ int record_session_start(struct buf *out, const struct session_record *s)
 	rec.degraded = tail_words(out, s->degraded, s->degraded_n, LABEL_MAX, &cut);
 	if (cut)
 		rec.h.flags |= WIRE_F_TRUNC;
-	return finish(out, &rec);
+	return record_finish(out, &rec, sizeof(rec));
 }
 
 int record_session_stop(struct buf *out, const struct session_record *s,
 			const struct run_facts *facts, const struct outcome *o)
 {
-	struct wire_session rec = { .h = header(s->sandbox_id, WIRE_SESSION_STOP) };
+	struct wire_session rec = { .h = record_header(s->sandbox_id, WIRE_SESSION_STOP) };
 
 	rec.exit_code = o->exit_code;
 	rec.signal = facts->signal;
@@ -117,19 +114,19 @@ int record_session_stop(struct buf *out, const struct session_record *s,
 	rec.stderr_bytes = facts->stderr_bytes;
 	common_strings(out, &rec, s);
 	rec.reason = tail_label(out, o->reason);
-	return finish(out, &rec);
+	return record_finish(out, &rec, sizeof(rec));
 }
 
 void record_usage(struct wire_usage *rec, uint32_t sandbox_id)
 {
-	rec->h = header(sandbox_id, WIRE_USAGE);
+	rec->h = record_header(sandbox_id, WIRE_USAGE);
 	rec->h.len = sizeof(*rec);
 }
 
 int record_exec(struct buf *out, uint32_t sandbox_id, uint32_t pid, const char *words, size_t n)
 {
 	struct wire_exec rec = {
-		.h = header(sandbox_id, WIRE_EXEC),
+		.h = record_header(sandbox_id, WIRE_EXEC),
 		.args_total = (uint32_t)n,
 		.loginuid = UINT32_MAX,
 	};
@@ -145,27 +142,21 @@ int record_exec(struct buf *out, uint32_t sandbox_id, uint32_t pid, const char *
 	}
 	buf_reset(out);
 	buf_add(out, &rec, sizeof(rec));
-	rec.args = tail(out, words, n);
-	rec.exe = tail(out, words, strnlen(words, n));
-	while (out->n % 8)
-		buf_addc(out, 0);
-	if (out->failed)
-		return -ENOMEM;
-	rec.h.len = (uint32_t)out->n;
-	memcpy(out->p, &rec, sizeof(rec));
-	return 0;
+	rec.args = record_tail(out, words, n);
+	rec.exe = record_tail(out, words, strnlen(words, n));
+	return record_finish(out, &rec, sizeof(rec));
 }
 
 void record_escape(struct wire_escape *rec, uint32_t sandbox_id, enum wire_escape_type type)
 {
-	*rec = (struct wire_escape){ .h = header(sandbox_id, WIRE_ESCAPE), .type = type };
+	*rec = (struct wire_escape){ .h = record_header(sandbox_id, WIRE_ESCAPE), .type = type };
 	rec->h.len = sizeof(*rec);
 }
 
 int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *hit)
 {
 	struct wire_limit_hit rec = {
-		.h = header(sandbox_id, WIRE_LIMIT),
+		.h = record_header(sandbox_id, WIRE_LIMIT),
 		.value = hit->value,
 		.used = hit->used,
 		.type = hit->type,
@@ -177,11 +168,5 @@ int record_limit(struct buf *out, uint32_t sandbox_id, const struct limit_hit *h
 	buf_reset(out);
 	buf_add(out, &rec, sizeof(rec));
 	rec.target = tail_label(out, hit->target);
-	while (out->n % 8)
-		buf_addc(out, 0);
-	if (out->failed)
-		return -ENOMEM;
-	rec.h.len = (uint32_t)out->n;
-	memcpy(out->p, &rec, sizeof(rec));
-	return 0;
+	return record_finish(out, &rec, sizeof(rec));
 }

@@ -7,6 +7,15 @@
 #include "userspace/base/buf.h"
 #include "userspace/pipeline/outcome.h"
 
+/* ---- what each is made of: buf_reset, the fixed part, its strings, its end ---- */
+
+/* Of vantage runtime, now, by nobody of the sandbox. */
+struct wire_hdr record_header(uint32_t sandbox_id, enum wire_kind kind);
+/* Bytes behind what is there; empty when there are none or no memory. */
+struct wire_str record_tail(struct buf *out, const void *p, size_t n);
+/* `rec`, the fixed part of `size` bytes, gets its length and its place at the start of `out`. -ENOMEM. */
+int record_finish(struct buf *out, void *rec, size_t size);
+
 struct session_record {
 	uint32_t sandbox_id;
 	const char *backend;

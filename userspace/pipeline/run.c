@@ -88,7 +88,7 @@ struct run {
 	int proc_fds[2];      /* single processes to end: ours, the engine's end */
 	int output_fds[2];    /* output to be recorded: ours, the engine's end; -1 */
 	bool enforces;	      /* probes were loaded for it */
-	bool parked;	       /* probes were loaded long before */
+	bool parked;	      /* probes were loaded long before */
 	bool stopped;	      /* the sandbox stands still */
 	bool starting;	      /* init has not said yet that the payload runs */
 	bool connected;	      /* the payload's output comes out */
@@ -685,7 +685,7 @@ static void want_snapshot(void *arg, uint32_t id, const char *name, const char *
 	if (run->snapshot.busy || run->starting)
 		return;
 	engine_send_thaw(run->engine_fd);
-	snprintf(row.name, sizeof(row.name), "%s", snapshots_name_is_good(name) ? name : "");
+	snprintf(row.name, sizeof(row.name), "%s", tenant_dir_name_is_good(name) ? name : "");
 	tell_snapshot(run, &row, who, false, r);
 }
 
@@ -724,8 +724,8 @@ static int open_capture(struct run *run, const struct watch_entry *watch, struct
 {
 	const struct run_options *o = run->opt;
 
-	run->parked = o->parked && run->enforces && !o->watch_n && !o->urgent_bytes &&
-		      !o->bulk_bytes;
+	run->parked =
+		o->parked && run->enforces && !o->watch_n && !o->urgent_bytes && !o->bulk_bytes;
 	if (run->parked) {
 		run->capture = o->parked;
 		return 0;

@@ -19,6 +19,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
+#include "userspace/pipeline/record.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/workspace/archive.h"
 
@@ -269,41 +270,26 @@ int snapshot_restore(struct sandbox *s, const struct snapshots_row *row, int fd,
 
 static struct wire_str tail(struct buf *out, const char *z)
 {
-	struct wire_str s = { (uint16_t)out->n, (uint16_t)strlen(z) };
-
-	return s.len && buf_add(out, z, s.len) == 0 ? s : (struct wire_str){ 0, 0 };
+	return record_tail(out, z, strlen(z));
 }
 
 int record_snapshot(struct buf *out, uint32_t sandbox_id, const struct snapshots_row *row,
 		    const char *who, bool is_restore, int r)
 {
 	struct wire_snapshot w = {
-		.h = { .kind = is_restore ? WIRE_SESSION_RESTORE : WIRE_SESSION_SNAPSHOT,
-		       .ts = clock_boot_ns(),
-		       .sandbox = sandbox_id,
-		       .tgid = (uint32_t)getpid(),
-		       .tid = (uint32_t)getpid(),
-		       .nr = WIRE_NR_NONE,
-		       .ring = WIRE_RING_NONE,
-		       .vantage = WIRE_V_RUNTIME,
-		       .ret = r,
-		       .comm = "warder" },
+		.h = record_header(sandbox_id,
+				   is_restore ? WIRE_SESSION_RESTORE : WIRE_SESSION_SNAPSHOT),
 		.files = row->files,
 		.bytes = row->bytes,
 		.stored = row->stored,
 	};
 
+	w.h.ret = r;
 	memcpy(w.sha256, row->sha256, sizeof(w.sha256));
 	buf_reset(out);
 	buf_add(out, &w, sizeof(w));
 	w.name = tail(out, row->name);
 	w.session = is_restore ? tail(out, row->session) : (struct wire_str){ 0, 0 };
 	w.who = tail(out, who);
-	while (out->n % 8)
-		buf_addc(out, 0);
-	if (out->failed)
-		return -ENOMEM;
-	w.h.len = (uint32_t)out->n;
-	memcpy(out->p, &w, sizeof(w));
-	return 0;
+	return record_finish(out, &w, sizeof(w));
 }

@@ -20,32 +20,19 @@
 #include "userspace/event/json_read.h"
 #include "userspace/pipeline/run.h"
 
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+#define KIND	  "snapshots"
 #define ARCHIVE	  "files.tar.zst"
 #define ABOUT	  "snapshot.json"
 #define ABOUT_MAX 4096
 #define NEW_OF	  ".new-" /* locked as long as somebody works on it */
 
-bool snapshots_name_is_good(const char *z)
-{
-	size_t n = strlen(z);
-
-	if (n == 0 || n > SNAPSHOT_NAME_MAX || !isalnum((unsigned char)z[0]))
-		return false;
-	for (; *z; z++)
-		if (!isalnum((unsigned char)*z) && !strchr("._-", *z))
-			return false;
-	return true;
-}
-
 static int check(const char *tenant, const char *name, struct err *err)
 {
-	if (!snapshots_name_is_good(tenant))
-		return err_set(err, EINVAL,
-			       "tenant '%.80s': its snapshots need a name of letters, digits, '.', "
-			       "'_' and '-'",
-			       tenant);
-	if (name && !snapshots_name_is_good(name))
+	int r = tenant_dir_check(KIND, tenant, err);
+
+	if (r < 0)
+		return r;
+	if (name && !tenant_dir_name_is_good(name))
 		return err_set(
 			err, EINVAL,
 			"snapshot '%.80s': a name of letters, digits, '.', '_' and '-', at most %d",
@@ -53,40 +40,9 @@ static int check(const char *tenant, const char *name, struct err *err)
 	return 0;
 }
 
-static int open_top(int *ret_fd, bool make, struct err *err)
-{
-	char path[PATH_MAX];
-	int r = 0;
-
-	if ((size_t)snprintf(path, sizeof(path), "%s/snapshots", state_dir()) >= sizeof(path))
-		return err_set(err, ENAMETOOLONG, "state directory: path too long");
-	if (make)
-		r = dir_make_all(state_dir(), 0711);
-	if (r == 0 && make && mkdir(path, 0700) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0) {
-		*ret_fd = open(path, DIR_FLAGS);
-		r = *ret_fd < 0 ? -errno : 0;
-	}
-	return r < 0 ? err_set(err, r, "'%s': %m", path) : 0;
-}
-
-static int open_tenant(int *ret_fd, const char *tenant, bool make, struct err *err)
-{
-	auto_close int top = -1;
-	int r = open_top(&top, make, err);
-
-	if (r < 0)
-		return r;
-	if (make && mkdirat(top, tenant, 0700) < 0 && errno != EEXIST)
-		return err_set(err, errno, "snapshots of '%s': %m", tenant);
-	*ret_fd = openat(top, tenant, DIR_FLAGS);
-	return *ret_fd < 0 ? err_set(err, errno, "snapshots of '%s': %m", tenant) : 0;
-}
-
 static DIR *list(int dir)
 {
-	int copy = openat(dir, ".", DIR_FLAGS);
+	int copy = openat(dir, ".", TENANT_DIR_FLAGS);
 	DIR *d = copy < 0 ? NULL : fdopendir(copy);
 
 	if (!d && copy >= 0)
@@ -96,7 +52,7 @@ static DIR *list(int dir)
 
 static void empty(int all, const char *name)
 {
-	auto_close int dir = openat(all, name, DIR_FLAGS);
+	auto_close int dir = openat(all, name, TENANT_DIR_FLAGS);
 
 	if (dir >= 0) {
 		auto_dir DIR *d = list(dir);
@@ -118,10 +74,10 @@ static size_t sweep(int all)
 	while (d && (de = readdir(d))) {
 		auto_close int dir = -1;
 
-		n += snapshots_name_is_good(de->d_name);
+		n += tenant_dir_name_is_good(de->d_name);
 		if (strncmp(de->d_name, NEW_OF, strlen(NEW_OF)) != 0)
 			continue;
-		dir = openat(all, de->d_name, DIR_FLAGS);
+		dir = openat(all, de->d_name, TENANT_DIR_FLAGS);
 		if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
 			empty(all, de->d_name);
 	}
@@ -158,7 +114,7 @@ static int make(struct snapshots_new *n, struct err *err)
 	snprintf(n->tmp, sizeof(n->tmp), NEW_OF "%s", id);
 	if (mkdirat(n->all, n->tmp, 0700) < 0)
 		return err_set(err, errno, "snapshot '%s': %m", n->row.name);
-	n->dir = openat(n->all, n->tmp, DIR_FLAGS);
+	n->dir = openat(n->all, n->tmp, TENANT_DIR_FLAGS);
 	if (n->dir < 0 || flock(n->dir, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, errno, "snapshot '%s': %m", n->row.name);
 	n->file = openat(n->dir, ARCHIVE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -175,7 +131,7 @@ int snapshots_begin(struct snapshots_new *ret, const char *tenant, const char *n
 		return r;
 	snprintf(ret->row.name, sizeof(ret->row.name), "%s", name);
 	snprintf(ret->row.tenant, sizeof(ret->row.tenant), "%s", tenant);
-	r = open_tenant(&ret->all, tenant, true, err);
+	r = tenant_dir_open(&ret->all, KIND, tenant, true, err);
 	if (r == 0)
 		r = make(ret, err);
 	if (r < 0)
@@ -343,9 +299,9 @@ int snapshots_open(struct snapshots_row *ret, int *ret_fd, const char *tenant, c
 
 	if (r < 0)
 		return r;
-	r = open_tenant(&all, tenant, false, NULL);
+	r = tenant_dir_open(&all, KIND, tenant, false, NULL);
 	if (r == 0)
-		dir = openat(all, name, DIR_FLAGS);
+		dir = openat(all, name, TENANT_DIR_FLAGS);
 	if (r == -ENOENT || (dir < 0 && errno == ENOENT))
 		return err_set(err, ENOENT, "tenant '%s' has no snapshot '%s'", tenant, name);
 	if (r == 0 && dir >= 0)
@@ -378,9 +334,9 @@ static int each_of(int all, int (*fn)(void *arg, const struct snapshots_row *row
 	while (r == 0 && d && n < SNAPSHOTS_MAX && (de = readdir(d))) {
 		auto_close int dir = -1;
 
-		if (!snapshots_name_is_good(de->d_name))
+		if (!tenant_dir_name_is_good(de->d_name))
 			continue;
-		dir = openat(all, de->d_name, DIR_FLAGS);
+		dir = openat(all, de->d_name, TENANT_DIR_FLAGS);
 		n += dir >= 0 && read_about(&v[n], dir, de->d_name) == 0;
 	}
 	if (n)
@@ -399,7 +355,7 @@ int snapshots_each(const char *tenant, int (*fn)(void *arg, const struct snapsho
 	int r = tenant ? check(tenant, NULL, err) : 0;
 
 	if (r == 0)
-		r = open_top(&top, false, err);
+		r = tenant_dir_open_all(&top, KIND, false, err);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
@@ -408,9 +364,9 @@ int snapshots_each(const char *tenant, int (*fn)(void *arg, const struct snapsho
 	while (r == 0 && d && (de = readdir(d))) {
 		auto_close int all = -1;
 
-		if (!snapshots_name_is_good(de->d_name) || (tenant && strcmp(tenant, de->d_name)))
+		if (!tenant_dir_name_is_good(de->d_name) || (tenant && strcmp(tenant, de->d_name)))
 			continue;
-		all = openat(top, de->d_name, DIR_FLAGS);
+		all = openat(top, de->d_name, TENANT_DIR_FLAGS);
 		if (all >= 0)
 			r = each_of(all, fn, arg);
 	}
@@ -439,7 +395,7 @@ int snapshots_remove(const char *tenant, const char *name, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = open_tenant(&all, tenant, false, NULL);
+	r = tenant_dir_open(&all, KIND, tenant, false, NULL);
 	if (r == 0)
 		r = lock(&locked, all, err);
 	/* First it loses its name: nothing that is half there has one. */

@@ -10,8 +10,9 @@
 #include "userspace/base/err.h"
 #include "userspace/base/json.h"
 #include "userspace/base/ulid.h"
+#include "userspace/pipeline/tenant_dir.h"
 
-#define SNAPSHOT_NAME_MAX 63
+#define SNAPSHOT_NAME_MAX TENANT_DIR_NAME_MAX
 #define SNAPSHOTS_MAX	  256 /* of one tenant */
 
 struct snapshots_row {
@@ -30,7 +31,6 @@ struct snapshots_new {
 	struct snapshots_row row;
 };
 
-bool snapshots_name_is_good(const char *z);
 /* Beside those that are there: -EEXIST, -EDQUOT. Fills row.name, .tenant. */
 int snapshots_begin(struct snapshots_new *ret, const char *tenant, const char *name,
 		    struct err *err);

@@ -4,14 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/openat2.h"
 #include "userspace/base/clock.h"
 
 #define MEMORY_MAX (96u << 20)
@@ -39,17 +38,6 @@ struct walk {
 	uint16_t place;
 	char path[WORKSPACE_PATH_MAX + 1];
 };
-
-static int open_beneath(int dirfd, const char *path, uint64_t flags)
-{
-	struct open_how how = {
-		.flags = flags | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-			   RESOLVE_NO_XDEV,
-	};
-
-	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
-}
 
 int tree_init(struct tree *t, const struct workspace_place *places, size_t n,
 	      const struct workspace_limits *limits)
@@ -162,7 +150,8 @@ static void enter(struct walk *w, int dirfd, const char *name, size_t path_n, ui
 		tree_skip(w->t, 1, "depth");
 		return;
 	}
-	fd = open_beneath(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
+	fd = sys_openat2(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK,
+			 RESOLVE_INSIDE | RESOLVE_NO_XDEV);
 	if (fd < 0)
 		tree_skip(w->t, 1, errno == EXDEV ? "mount" : "unreadable");
 	else
@@ -242,7 +231,8 @@ static void walk_place(struct tree *t, size_t i)
 		if (!note(w, 0, -1, "", &st))
 			tree_skip(t, 1, "memory");
 	} else {
-		fd = open_beneath(t->places[i].fd, ".", O_RDONLY | O_DIRECTORY);
+		fd = sys_openat2(t->places[i].fd, ".", O_RDONLY | O_DIRECTORY,
+				 RESOLVE_INSIDE | RESOLVE_NO_XDEV);
 		if (fd < 0)
 			tree_skip(t, 1, "unreadable");
 		else
@@ -266,7 +256,8 @@ static int open_path(const struct tree *t, const struct entry *e)
 {
 	int at = t->places[e->place].fd;
 
-	return e->path.n ? open_beneath(at, e->path.p, O_PATH | O_NOFOLLOW)
+	return e->path.n ? sys_openat2(at, e->path.p, O_PATH | O_NOFOLLOW,
+				       RESOLVE_INSIDE | RESOLVE_NO_XDEV)
 			 : fcntl(at, F_DUPFD_CLOEXEC, 3);
 }
 

@@ -5,17 +5,16 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "userspace/base/arena.h"
 #include "userspace/base/auto.h"
+#include "userspace/base/openat2.h"
 
 #define PIECE	(256u << 10)
 #define MEMORY	(64u << 20)
@@ -104,17 +103,6 @@ static int find(struct where *ret, const struct unpack *u, const char *path, str
 	return bad(err, path, "not a path of a place that is restored");
 }
 
-static int open_beneath(int dirfd, const char *path, uint64_t flags)
-{
-	struct open_how how = {
-		.flags = flags | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-			   RESOLVE_NO_XDEV,
-	};
-
-	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
-}
-
 /* The directory that holds it: must be there. *ret_name is of `path`. */
 static int open_parent(struct unpack *u, const struct where *w, const char *path,
 		       const char **ret_name)
@@ -130,7 +118,8 @@ static int open_parent(struct unpack *u, const struct where *w, const char *path
 		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - w->path), w->path);
 	if (u->parent >= 0)
 		close(take_fd(u->parent));
-	u->parent = open_beneath(w->place, dir, O_PATH | O_DIRECTORY);
+	u->parent =
+		sys_openat2(w->place, dir, O_PATH | O_DIRECTORY, RESOLVE_INSIDE | RESOLVE_NO_XDEV);
 	if (u->parent < 0)
 		return -errno;
 	snprintf(u->parent_path, sizeof(u->parent_path), "%.*s", (int)n, path);
@@ -242,7 +231,7 @@ static int make_link(struct unpack *u, const char *name, const char *target, str
 	slash = strrchr(w.path, '/');
 	if (slash)
 		snprintf(path, sizeof(path), "%.*s", (int)(slash - w.path), w.path);
-	dir = open_beneath(w.place, path, O_PATH | O_DIRECTORY);
+	dir = sys_openat2(w.place, path, O_PATH | O_DIRECTORY, RESOLVE_INSIDE | RESOLVE_NO_XDEV);
 	if (dir < 0 || linkat(dir, slash ? slash + 1 : w.path, u->parent, name, 0) < 0)
 		return -errno;
 	return 0;
@@ -321,7 +310,8 @@ static int finish_dirs(struct unpack *u, struct err *err)
 
 		if (r < 0)
 			return r;
-		fd = open_beneath(w.place, w.path, O_RDONLY | O_DIRECTORY);
+		fd = sys_openat2(w.place, w.path, O_RDONLY | O_DIRECTORY,
+				 RESOLVE_INSIDE | RESOLVE_NO_XDEV);
 		if (fd < 0 || fchmod(fd, d->mode) < 0 ||
 		    futimens(fd, (const struct timespec[]){ d->mtime, d->mtime }) < 0)
 			return err_set(err, errno, "snapshot: '%.200s': %m", d->path);
