@@ -38,13 +38,31 @@ struct gvisor_guest {
 
 /* ---- made ahead ---- */
 
+/* The directory that `dir` is in, locked: between its being made and its own lock, none that sweeps comes by. */
+static int lock_parent(const char *dir, struct err *err)
+{
+	char parent[PATH_MAX];
+	const char *slash = strrchr(dir, '/');
+	auto_close int fd = -1;
+
+	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - dir) : 1, slash ? dir : ".");
+	fd = open(*parent ? parent : "/", DIR_FLAGS);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return err_set(err, errno, "'%s': %m", parent);
+	return take_fd(fd);
+}
+
 static int make_dir(struct gvisor_guest *g, const char *dir, struct err *err)
 {
+	auto_close int parent = -1;
 	struct stat st;
 
 	if ((size_t)snprintf(g->dir, sizeof(g->dir), "%s", dir) >= sizeof(g->dir) ||
 	    (size_t)snprintf(g->sink, sizeof(g->sink), "%s/" SOCKET_NAME, dir) >= sizeof(g->sink))
 		return err_set(err, ENAMETOOLONG, "'%s': %m", dir);
+	parent = lock_parent(g->dir, err);
+	if (parent < 0)
+		return parent;
 	if (mkdir(g->dir, 0700) < 0)
 		return err_set(err, errno, "'%s': %m", g->dir);
 	g->made = true;
@@ -122,6 +140,8 @@ int gvisor_guest_sweep(const char *parent)
 	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *de;
 
+	if (dir && flock(fd, LOCK_EX) < 0)
+		return 0;
 	while (dir && (de = readdir(dir))) {
 		auto_close int one = -1;
 
