@@ -3,6 +3,7 @@
 
 import os
 import signal
+import subprocess
 import time
 import unittest
 
@@ -48,8 +49,14 @@ class Engine(TestCase):
         self.assertEqual(proc.stdout.readline(), b"ready\n")
         return proc, finish, engine_of(proc.pid)
 
+    def until_read(self):
+        """The same, but its command ends when it is given a line."""
+        proc, finish = self.start_session("sh", "-c", "echo ready; read line", stdin=subprocess.PIPE)
+        self.assertEqual(proc.stdout.readline(), b"ready\n")
+        return finish, engine_of(proc.pid)
+
     def test_it_has_no_privilege(self):
-        proc, finish, engine = self.running("0.5")
+        finish, engine = self.until_read()
         st = status(engine)
         self.assertEqual(len(set(st["Uid"].split())), 1)
         self.assertNotIn("0", st["Uid"].split())
@@ -58,16 +65,16 @@ class Engine(TestCase):
         for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
             self.assertEqual(int(st[name], 16), 0, name)
         self.assertEqual(st["NoNewPrivs"], "1")
-        self.assertCode(finish(), 0)
+        self.assertCode(finish(b"\n"), 0)
 
     def test_it_holds_only_what_it_works_with(self):
-        proc, finish, engine = self.running("0.5")
+        finish, engine = self.until_read()
         links = [os.readlink("/proc/%d/fd/%s" % (engine, fd)) for fd in os.listdir("/proc/%d/fd" % engine)]
         for link in links:
             for never in ("bpf-map", "bpf-prog", "bpf_link", "memfd:", "pidfd"):
                 self.assertNotIn(never, link, links)
         self.assertTrue(any(link.endswith("cgroup.kill") for link in links), links)
-        self.assertCode(finish(), 0)
+        self.assertCode(finish(b"\n"), 0)
 
     def test_without_engine_nothing_goes_on(self):
         """What cannot be recorded or stopped any more is stopped."""
@@ -81,6 +88,22 @@ class Engine(TestCase):
         # what was committed before is there, and it is not called complete
         self.assertEqual(s.verify().code, 2)
         self.assertEqual(s.events[0]["kind"], "session.start")
+
+    def test_without_both_whoever_follows_is_told(self):
+        proc, finish, engine = self.running("300.77")
+        follow = subprocess.Popen([WARDER, "events", "--follow", self.path("s1/session")], env=self.env,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self._end, follow)
+        self.assertIn(b'"kind":"session.start"', follow.stdout.readline())
+        os.kill(engine, signal.SIGSTOP)  # it does not live to seal
+        proc.kill()
+        os.kill(engine, signal.SIGKILL)
+        finish()
+        out, err = follow.communicate(timeout=TIMEOUT)
+        self.assertEqual(follow.returncode, 125)
+        self.assertRegex(err, rb"its writer has gone and left no seal; what is there ends at record \d+\n")
+        wait_for("the sandbox to end", lambda: not is_alive(b"300.77"))
+        self.assertCode(self.session("true"), 0)
 
     def test_without_root_part_the_record_is_closed(self):
         proc, finish, engine = self.running("300.76")

@@ -9,6 +9,7 @@
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
+#include "userspace/store/files.h"
 #include "userspace/store/store.h"
 
 DEFINE_AUTO(journal_reader, journal_reader_free)
@@ -36,6 +37,7 @@ static int print_events(int fd, struct journal_reader *reader, const struct rule
 {
 	struct arena arena;
 	uint64_t seq = 0, last = 0;
+	bool alone = false; /* nobody writes any more, since before the last look */
 	struct str rec;
 	int r;
 
@@ -49,10 +51,22 @@ static int print_events(int fd, struct journal_reader *reader, const struct rule
 				r = bundle_check_end(fd, last, err);
 				break;
 			}
-			usleep(FOLLOW_US);
+			if (alone) {
+				r = bundle_check_end(fd, last, err);
+				if (r == 0)
+					r = err_set(err, EBADMSG,
+						    "its writer has gone and left no seal; what is "
+						    "there ends at record %llu",
+						    (unsigned long long)last);
+				break;
+			}
+			alone = !store_has_writer(fd);
+			if (!alone)
+				usleep(FOLLOW_US);
 			continue;
 		}
 		last = seq;
+		alone = false;
 		r = cli_record_wanted(filter, &arena, rec, err);
 		if (r < 0) {
 			err_wrap(err, r, "record %llu", (unsigned long long)seq);
