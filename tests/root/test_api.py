@@ -179,7 +179,7 @@ class Description(ApiCase):
     def test_bodies_know_the_members_that_are_described(self):
         with open(os.path.join(SRC, "userspace/api/body.c")) as f:
             text = f.read()
-        for table, schema in (("CREATE", "NewSandbox"), ("COMMAND", "Command")):
+        for table, schema in (("CREATE", "NewSandbox"), ("COMMAND", "Command"), ("SNAPSHOT", "NewSnapshot")):
             rows = re.search(r"field %s\[\] = \{(.*?)\{ 0 \}" % table, text, re.S).group(1)
             self.assertEqual(set(re.findall(r'\{ "([^"]+)"', rows)), set(OPENAPI["components"]["schemas"][schema]["properties"]))
 
@@ -374,6 +374,52 @@ class Commands(ApiCase):
             wait_for("its end", lambda: self.run_in(box, "ps -e -o comm= | grep -c sleep")["stdout"] == "0\n")
 
 
+class Snapshots(ApiCase):
+    def test_kept_listed_begun_with_and_removed(self):
+        self.start()
+        self.assertEqual(self.ok("GET", "/v1/snapshots").json, [])
+        box = self.box(name="box")
+        self.run_in(box, "echo kept > f; chmod 640 f; echo t > /tmp/t")
+        row = self.ok("POST", "/v1/sandboxes/box/snapshots", {"name": "first"}, 201).json
+        self.assertEqual((row["snapshotID"], row["tenant"], row["sandboxID"], row["sandboxName"]), ("first", "default", box, "box"))
+        self.run_in(box, "echo later > f")  # it goes on
+        self.assertEqual(self.ok("GET", "/v1/snapshots").json, [row])
+        again = self.box(name="again", snapshot="first")
+        self.assertEqual(self.run_in(again, "cat f /tmp/t; stat -c %a f")["stdout"], "kept\nt\n640\n")
+        for session, kind in ((box, "session.snapshot"), (again, "session.restore")):
+            told = wait_for("the event", lambda: [e for e in self.events(session) if e["kind"] == kind])
+            self.assertEqual([e["snapshot"]["sha256"] for e in told], [row["sha256"]])
+        self.ok("DELETE", "/v1/snapshots/first", status=204)
+        self.assertEqual(self.ok("GET", "/v1/snapshots").json, [])
+        self.fails(404, "DELETE", "/v1/snapshots/first", word="no snapshot 'first'")
+
+    def test_refusals(self):
+        self.start()
+        self.box(name="box")
+        target = "/v1/sandboxes/box/snapshots"
+        for body, word in (({}, "'name' is needed"), ({"name": "../x"}, "letters"), ({"name": ""}, "letters"),
+                           ({"name": "a", "to": "b"}, "'to': unknown member")):
+            self.fails(400, "POST", target, body, word)
+        self.fails(404, "POST", "/v1/sandboxes/nobody/snapshots", {"name": "a"}, "no running sandbox")
+        self.ok("POST", target, {"name": "a"}, 201)
+        self.fails(409, "POST", target, {"name": "a"}, "there already")
+        self.fails(422, "POST", "/v1/sandboxes", {"snapshot": "b"}, "no snapshot 'b'")
+        self.fails(405, "GET", target)
+        self.assertEqual([r["snapshotID"] for r in self.ok("GET", "/v1/snapshots").json], ["a"])
+        self.assertEqual(len(self.ps()), 1)
+
+    def test_a_full_disk(self):
+        os.mkdir(self.path("state"))
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24M", "warder-test", self.path("state")], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.path("state")], check=True)
+        self.start()
+        box = self.box()
+        self.run_in(box, "head -c 40M /dev/urandom > f")
+        self.fails(507, "POST", "/v1/sandboxes/%s/snapshots" % box, {"name": "a"}, "No space left")
+        self.assertEqual(self.ok("GET", "/v1/snapshots").json, [])
+        self.assertEqual(self.run_in(box, "echo on")["stdout"], "on\n")
+
+
 class Files(ApiCase):
     def setUp(self):
         super().setUp()
@@ -556,6 +602,13 @@ class Rights(ApiCase):
             for word in (mine, "mine"):
                 answer = ask(method, "/v1/sandboxes/%s%s" % (word, target), {"cmd": "true"} if target == "/commands" else None)
                 self.assertEqual(answer.status, 404, (target, answer.body))
+        # Snapshots are the tenant's, too.
+        self.ok("POST", "/v1/sandboxes/mine/snapshots", {"name": "ours"}, 201)
+        self.assertEqual(ask("POST", "/v1/sandboxes/mine/snapshots", {"name": "x"}).status, 404)
+        self.assertEqual(ask("DELETE", "/v1/snapshots/ours").status, 404)
+        self.assertEqual(ask("POST", "/v1/sandboxes/theirs/snapshots", {"name": "own"}).status, 201)
+        self.assertEqual([s["snapshotID"] for s in ask("GET", "/v1/snapshots").json], ["own"])
+        self.assertEqual([s["snapshotID"] for s in self.ok("GET", "/v1/snapshots").json], ["ours", "own"])
         for body in ({"policy": "dev"}, {"policy": "/etc/passwd"}, {"network": {"mode": "host"}}):
             answer = ask("POST", "/v1/sandboxes", body)
             self.assertEqual(answer.status, 403, (body, answer.body))

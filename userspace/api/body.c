@@ -36,6 +36,7 @@ static const struct field CREATE[] = {
 	{ "policy", TEXT, offsetof(struct api_create, policy), NULL },
 	{ "tenant", TEXT, offsetof(struct api_create, tenant), NULL },
 	{ "workspace", TEXT, offsetof(struct api_create, workspace), NULL },
+	{ "snapshot", TEXT, offsetof(struct api_create, snapshot), NULL },
 	{ "cwd", TEXT, offsetof(struct api_create, cwd), NULL },
 	{ "command", LIST, offsetof(struct api_create, command), NULL },
 	{ "timeout", NUMBER, offsetof(struct api_create, timeout), NULL },
@@ -48,6 +49,11 @@ static const struct field CREATE[] = {
 	{ "envs", MAP, offsetof(struct api_create, envs), NULL },
 	{ "allowInternetAccess", BOOL, offsetof(struct api_create, internet), NULL },
 	{ "network", OBJECT, 0, NETWORK },
+	{ 0 },
+};
+
+static const struct field SNAPSHOT[] = {
+	{ "name", TEXT, offsetof(struct api_snapshot, name), NULL },
 	{ 0 },
 };
 
@@ -243,6 +249,19 @@ int api_create_parse(struct api_create *ret, struct arena *arena, struct str tex
 
 	if (r == 0 && c.internet.given && (c.net_mode || c.net_allow.given))
 		r = err_set(err, EBADMSG, "body: 'allowInternetAccess' and 'network' contradict");
+	if (r == 0)
+		*ret = c;
+	return r;
+}
+
+int api_snapshot_parse(struct api_snapshot *ret, struct arena *arena, struct str text,
+		       struct err *err)
+{
+	struct api_snapshot c = { 0 };
+	int r = parse(SNAPSHOT, &c, arena, text, err);
+
+	if (r == 0 && !c.name)
+		r = err_set(err, EBADMSG, "body: 'name' is needed");
 	if (r == 0)
 		*ret = c;
 	return r;

@@ -26,7 +26,7 @@ struct api_number {
 
 /* POST /v1/sandboxes */
 struct api_create {
-	const char *name, *policy, *tenant, *workspace, *cwd;
+	const char *name, *policy, *tenant, *workspace, *snapshot, *cwd;
 	const char *cpus; /* a decimal number, as it is written */
 	struct api_number timeout, idle_timeout, memory_mb, disk_mb, pids;
 	struct api_words metadata, envs, command;
@@ -44,8 +44,15 @@ struct api_command {
 	struct api_number timeout, max_output, background;
 };
 
+/* POST /v1/sandboxes/{sandboxID}/snapshots */
+struct api_snapshot {
+	const char *name;
+};
+
 /* Strings are of the arena, without NUL. -EBADMSG: err says which member, and what was expected. */
 int api_create_parse(struct api_create *ret, struct arena *arena, struct str text, struct err *err);
+int api_snapshot_parse(struct api_snapshot *ret, struct arena *arena, struct str text,
+		       struct err *err);
 int api_command_parse(struct api_command *ret, struct arena *arena, struct str text,
 		      struct err *err);
 

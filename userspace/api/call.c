@@ -82,7 +82,7 @@ static unsigned status_of(const char *name)
 		{ "EPERM", 403 },      { "ENOENT", 404 },	{ "EEXIST", 409 },
 		{ "ENOTUNIQ", 409 },   { "EALREADY", 409 },	{ "ESRCH", 409 },
 		{ "EBUSY", 429 },      { "EDQUOT", 429 },	{ "ETIMEDOUT", 429 },
-		{ "EOPNOTSUPP", 501 },
+		{ "EOPNOTSUPP", 501 }, { "EAGAIN", 409 },	{ "ENOSPC", 507 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

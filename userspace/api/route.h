@@ -35,6 +35,10 @@ int answer_get(struct call *c);
 int answer_remove(struct call *c);
 int answer_pause(struct call *c);
 int answer_resume(struct call *c);
+/* snapshots.c */
+int answer_snapshot(struct call *c);
+int answer_snapshots(struct call *c);
+int answer_forget(struct call *c);
 /* commands.c */
 int answer_command(struct call *c);
 /* files.c */

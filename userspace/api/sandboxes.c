@@ -282,6 +282,7 @@ static int make_options(struct options *o, const struct api_create *b)
 	put(o, "--tenant", b->tenant);
 	put(o, "--workspace",
 	    b->workspace ? arena_printf(o->arena, "name:%s", b->workspace).p : NULL);
+	put(o, "--from", b->snapshot);
 	put(o, "--cwd", b->cwd);
 	put(o, "--cpus", b->cpus);
 	put_count(o, "--ttl", &timeout, "s");

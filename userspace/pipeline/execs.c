@@ -71,9 +71,15 @@ static void tell(struct execs *x, uint32_t type, uint32_t id, int code, int sig,
 		close_fd(&x->hub);
 }
 
+/* `error`: a negative errno; 0 = no more is known than the text says. */
+static void fail_errno(struct execs *x, uint32_t id, int code, int error, const char *why)
+{
+	tell(x, HUB_FAILED, id, code, -error, why, -1);
+}
+
 static void fail(struct execs *x, uint32_t id, int code, const char *why)
 {
-	tell(x, HUB_FAILED, id, code, 0, why, -1);
+	fail_errno(x, id, code, 0, why);
 }
 
 /* ---- what it runs with ---- */
@@ -222,10 +228,10 @@ static void take_exec(struct execs *x, struct hub_msg *m)
 	}
 }
 
-void execs_answer(struct execs *x, uint32_t id, int code, const char *text)
+void execs_answer(struct execs *x, uint32_t id, int r, const char *text)
 {
-	if (code)
-		return fail(x, id, code, text);
+	if (r < 0)
+		return fail_errno(x, id, EXIT_OURS, r, text);
 	tell(x, HUB_LINE, id, 0, 0, text, -1);
 	tell(x, HUB_DONE, id, 0, 0, NULL, -1);
 }
@@ -238,9 +244,9 @@ static void take_snapshot(struct execs *x, const struct hub_msg *m)
 	if (!m->id || find(x, m->id))
 		return;
 	if (!x->snapshot || !x->sandbox)
-		fail(x, m->id, EXIT_OURS, "the sandbox does not run yet");
+		fail_errno(x, m->id, EXIT_OURS, -EAGAIN, "the sandbox does not run yet");
 	else if (n >= m->n || m->words[m->n - 1])
-		fail(x, m->id, EXIT_OURS, "malformed request");
+		fail_errno(x, m->id, EXIT_OURS, -EINVAL, "malformed request");
 	else
 		x->snapshot(x->arg, m->id, m->words, m->words + n);
 }

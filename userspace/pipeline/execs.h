@@ -39,8 +39,8 @@ void execs_init(struct execs *x, int hub, uint64_t cap);
 void execs_begin(struct execs *x, struct sandbox *s, const struct sandbox_plan *p, int record);
 /* The hub's descriptor is readable. `first`: a signal for the first command. */
 void execs_hear(struct execs *x, void (*first)(void *arg, int sig), void *arg);
-/* The end of what was asked for, besides commands: with code 0 `text` is JSON, else why not. */
-void execs_answer(struct execs *x, uint32_t id, int code, const char *text);
+/* The end of what was asked for, besides commands: `text` is JSON; r < 0, an errno: why not. */
+void execs_answer(struct execs *x, uint32_t id, int r, const char *text);
 /* The sandbox runs. */
 void execs_started(struct execs *x);
 /* `first_runs`: the sandbox began with a command. */

@@ -334,7 +334,7 @@ static void end_stream(struct hub *h, struct hub_stream *s)
 static void refuse_stream(struct hub *h, struct hub_stream *s, const struct hub_msg *m)
 {
 	if (s->owner) {
-		say_error(h, s->owner, m->code, 0, m->words);
+		say_error(h, s->owner, m->code, m->signal, m->words);
 		s->owner->leaving = true;
 		s->owner->stream = NULL;
 	}

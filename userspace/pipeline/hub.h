@@ -25,7 +25,7 @@ enum hub_msg_type {
 	/* to the hub */
 	HUB_OPENED, /* three of them, each with a descriptor: code 0 = stdin, 1 = stdout, 2 = stderr; tty: only 0, 1 */
 	HUB_STARTED,
-	HUB_FAILED,   /* code = exit code, words = why */
+	HUB_FAILED,   /* code = exit code, signal = errno or 0, words = why */
 	HUB_LINE,     /* words: JSON, for who asked; HUB_DONE follows */
 	HUB_DONE,     /* code, signal */
 	HUB_FINISHED, /* the sandbox has ended: code; words = its result */

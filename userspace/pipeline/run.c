@@ -681,7 +681,7 @@ static void want_snapshot(void *arg, uint32_t id, const char *name, const char *
 		snprintf(run->snapshot.who, sizeof(run->snapshot.who), "%s", who);
 		return;
 	}
-	execs_answer(&run->execs, id, 125, err_text(&err));
+	execs_answer(&run->execs, id, r, err_text(&err));
 	if (run->snapshot.busy || run->starting)
 		return;
 	engine_send_thaw(run->engine_fd);
@@ -707,7 +707,7 @@ static void end_snapshot(struct run *run)
 	snapshots_json(&j, row);
 	buf_addc(&text, 0);
 	if (r < 0)
-		execs_answer(&run->execs, run->snapshot.id, 125, err_text(&err));
+		execs_answer(&run->execs, run->snapshot.id, r, err_text(&err));
 	else
 		execs_answer(&run->execs, run->snapshot.id, 0, text.failed ? "null" : text.p);
 }

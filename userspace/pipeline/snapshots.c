@@ -349,10 +349,9 @@ static int each_of(int all, int (*fn)(void *arg, const struct snapshots_row *row
 int snapshots_each(const char *tenant, int (*fn)(void *arg, const struct snapshots_row *row),
 		   void *arg, struct err *err)
 {
+	auto_free struct dirent **v = NULL;
 	auto_close int top = -1;
-	auto_dir DIR *d = NULL;
-	struct dirent *de;
-	int r = tenant ? check(tenant, NULL, err) : 0;
+	int n, r = tenant ? check(tenant, NULL, err) : 0;
 
 	if (r == 0)
 		r = tenant_dir_open_all(&top, KIND, false, err);
@@ -360,11 +359,15 @@ int snapshots_each(const char *tenant, int (*fn)(void *arg, const struct snapsho
 		return 0;
 	if (r < 0)
 		return r;
-	d = list(top);
-	while (r == 0 && d && (de = readdir(d))) {
+	n = scandirat(top, ".", &v, NULL, alphasort);
+	if (n < 0)
+		return err_set(err, errno, "snapshots: %m");
+	for (int i = 0; i < n; i++) {
+		auto_free struct dirent *de = v[i];
 		auto_close int all = -1;
 
-		if (!tenant_dir_name_is_good(de->d_name) || (tenant && strcmp(tenant, de->d_name)))
+		if (r != 0 || !tenant_dir_name_is_good(de->d_name) ||
+		    (tenant && strcmp(tenant, de->d_name)))
 			continue;
 		all = openat(top, de->d_name, TENANT_DIR_FLAGS);
 		if (all >= 0)
