@@ -21,7 +21,8 @@
 #include "userspace/event/seccheck.h"
 #include "userspace/pipeline/guest.h"
 
-#define ROUNDS	1000000
+#define ROUNDS	50000
+#define TURNS	20 /* of which the best counts: what else runs here is none of it */
 #define RATE	50000
 #define SECONDS 3
 
@@ -76,29 +77,53 @@ static int nothing(void *arg, const void *rec, size_t len)
 	return 0;
 }
 
+static void decode(void *arg, struct str packet)
+{
+	struct seccheck_msg m;
+
+	(void)arg;
+	seccheck_parse(packet, &m);
+	__asm__ volatile("" ::"r"(&m) : "memory");
+}
+
+struct recorded {
+	struct guest *g;
+	uint64_t boot;
+	int64_t offset;
+};
+
+static void make_record(void *arg, struct str packet)
+{
+	struct recorded *r = arg;
+
+	guest_packet(r->g, packet, r->boot, r->offset);
+}
+
+static double best(void (*fn)(void *, struct str), void *arg, struct str packet)
+{
+	uint64_t least = UINT64_MAX, from;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		from = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+		for (int i = 0; i < ROUNDS; i++)
+			fn(arg, packet);
+		least = MIN(least, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - from);
+	}
+	return (double)least / ROUNDS;
+}
+
 static void bench_decode(struct str packet)
 {
 	struct guest_options opt = { .sandbox_id = 1, .feed = nothing };
-	uint64_t from, boot = clock_boot_ns();
-	struct seccheck_msg m;
-	struct guest *g;
+	struct recorded r = { .boot = clock_boot_ns() };
 
-	from = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	for (int i = 0; i < ROUNDS; i++) {
-		seccheck_parse(packet, &m);
-		__asm__ volatile("" ::"r"(&m) : "memory");
-	}
 	printf("gVisor: decode a message of %zu bytes\t%.0f\tns\t<= 150\n", packet.n,
-	       (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - from) / ROUNDS);
-	opt.real_offset_ns = (int64_t)(clock_real_ns() - boot);
-	if (guest_new(&g, &opt) < 0)
+	       best(decode, NULL, packet));
+	opt.real_offset_ns = r.offset = (int64_t)(clock_real_ns() - r.boot);
+	if (guest_new(&r.g, &opt) < 0)
 		exit(1);
-	from = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	for (int i = 0; i < ROUNDS; i++)
-		guest_packet(g, packet, boot, opt.real_offset_ns);
-	printf("gVisor: its record besides\t%.0f\tns\t-\n",
-	       (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - from) / ROUNDS);
-	guest_free(g);
+	printf("gVisor: its record besides\t%.0f\tns\t-\n", best(make_record, &r, packet));
+	guest_free(r.g);
 }
 
 /* As pkg/sentry/seccheck/sinks/remote: a message that does not fit is tried again `retries` times, each time after twice

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/event/seccheck.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define HEADER_MIN 8
@@ -8,7 +9,8 @@
 /* https://protobuf.dev/programming-guides/encoding */
 enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
-#define FIELD_MAX ((1u << 29) - 1)
+#define FIELD_MAX  ((1u << 29) - 1)
+#define VARINT_MAX 10
 
 struct reader {
 	const char *p, *end;
@@ -28,7 +30,7 @@ static bool fails(struct reader *r, enum seccheck_bad why)
 	return false;
 }
 
-static bool varint_long(struct reader *r, uint64_t *ret)
+static __attribute__((noinline)) bool varint_long(struct reader *r, uint64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -49,11 +51,42 @@ static bool varint_long(struct reader *r, uint64_t *ret)
 	return fails(r, SECCHECK_VARINT);
 }
 
+/* Seven bits of each of the eight bytes, moved together. */
+static inline uint64_t pack(uint64_t w)
+{
+	w = (w & 0x007f007f007f007f) | (w & 0x7f007f007f007f00) >> 1;
+	w = (w & 0x00003fff00003fff) | (w & 0x3fff00003fff0000) >> 2;
+	return (w & 0x000000000fffffff) | (w & 0x0fffffff00000000) >> 4;
+}
+
+/* Times have nine bytes, negative numbers ten: where these can be read at once, a number costs no loop. */
 static inline bool varint(struct reader *r, uint64_t *ret)
 {
-	if (r->p == r->end || (uint8_t)*r->p >= 0x80)
+	uint64_t w, stop;
+
+	if (r->p != r->end && (uint8_t)*r->p < 0x80) {
+		*ret = (uint8_t)*r->p++;
+		return true;
+	}
+	if (r->end - r->p < VARINT_MAX)
 		return varint_long(r, ret);
-	*ret = (uint8_t)*r->p++;
+	memcpy(&w, r->p, sizeof(w));
+	w = le64toh(w);
+	stop = ~w & 0x8080808080808080;
+	if (stop) {
+		r->p += (__builtin_ctzll(stop) >> 3) + 1;
+		*ret = pack(w & (stop ^ (stop - 1)));
+		return true;
+	}
+	*ret = pack(w) | (uint64_t)((uint8_t)r->p[8] & 0x7f) << 56;
+	if ((uint8_t)r->p[8] < 0x80) {
+		r->p += 9;
+		return true;
+	}
+	if ((uint8_t)r->p[9] > 1)
+		return fails(r, SECCHECK_VARINT);
+	*ret |= (uint64_t)(uint8_t)r->p[9] << 63;
+	r->p += VARINT_MAX;
 	return true;
 }
 
@@ -96,7 +129,8 @@ static inline bool next(struct reader *r, struct item *ret)
 
 /* ---- where a field goes ---- */
 
-enum form { UNKNOWN, I32, I64, U32, U64, BOOL, TEXT, LIST, SUB };
+/* WIDE: 32 bits of the message in a member of 64. */
+enum form { UNKNOWN, I32, I64, U32, U64, WIDE, BOOL, TEXT, LIST, SUB };
 
 /* Of a message, by field number. */
 #define FIELDS 11
@@ -150,7 +184,7 @@ static const struct slot raw[FIELDS] = { CONTEXT,
 					 S(9, U64, args[4]),
 					 S(10, U64, args[5]) };
 static const struct slot opened[FIELDS] = {
-	CALL,		S(4, I64, fd), S(5, TEXT, fd_path), S(6, TEXT, path), S(7, U32, flags),
+	CALL,		S(4, I64, fd), S(5, TEXT, fd_path), S(6, TEXT, path), S(7, WIDE, flags),
 	S(8, U32, mode)
 };
 static const struct slot on_fd[FIELDS] = { CALL, S(4, I64, fd), S(5, TEXT, fd_path) };
@@ -160,16 +194,16 @@ static const struct slot moved[FIELDS] = { CALL,
 					   S(6, U64, count),
 					   S(7, BOOL, has_offset),
 					   S(8, I64, offset),
-					   S(9, U32, flags) };
+					   S(9, WIDE, flags) };
 static const struct slot addressed[FIELDS] = { CALL, S(4, I64, fd), S(5, TEXT, fd_path),
-					       S(6, TEXT, address), S(7, U32, flags) };
+					       S(6, TEXT, address), S(7, WIDE, flags) };
 static const struct slot execve_call[FIELDS] = { CALL,
 						 S(4, I64, fd),
 						 S(5, TEXT, fd_path),
 						 S(6, TEXT, path),
 						 S(7, LIST, argv),
 						 S(8, LIST, env),
-						 S(9, U32, flags) };
+						 S(9, WIDE, flags) };
 static const struct slot socket_call[FIELDS] = { CALL, S(4, I32, domain), S(5, I32, socktype),
 						 S(6, I32, protocol) };
 static const struct slot named[FIELDS] = { CALL, S(4, I64, fd), S(5, TEXT, fd_path),
@@ -178,7 +212,7 @@ static const struct slot rooted[FIELDS] = { CALL, S(4, TEXT, path) };
 static const struct slot set_ids[FIELDS] = { CALL, S(4, U32, ids[0]), S(5, U32, ids[1]),
 					     S(6, U32, ids[2]) };
 static const struct slot copied[FIELDS] = { CALL, S(4, I64, fd), S(5, I64, new_fd),
-					    S(6, TEXT, fd_path), S(7, U32, flags) };
+					    S(6, TEXT, fd_path), S(7, WIDE, flags) };
 static const struct slot any_call[FIELDS] = { CALL };
 
 static const struct slot *const messages[] = {
@@ -195,40 +229,56 @@ static const struct slot *const messages[] = {
 	[SECCHECK_FORK_CALL] = any_call, [SECCHECK_WRITE] = moved,
 };
 
-static inline void store(struct seccheck_msg *m, const struct slot *s, const struct item *i)
+static inline void store_number(struct seccheck_msg *m, const struct slot *s, uint64_t v)
 {
 	char *to = (char *)m + s->at;
-	struct seccheck_list *l;
 
 	switch ((enum form)s->form) {
-	case UNKNOWN:
-		break;
-	case I32:
-	case U32:
-		/* members of 64 bits take flags of 32, too */
-		if (s->at == AT(flags))
-			m->flags = (uint32_t)i->num;
-		else
-			*(uint32_t *)(void *)to = (uint32_t)i->num;
-		break;
 	case I64:
 	case U64:
-		*(uint64_t *)(void *)to = i->num;
+		*(uint64_t *)(void *)to = v;
+		break;
+	case WIDE:
+		*(uint64_t *)(void *)to = (uint32_t)v;
 		break;
 	case BOOL:
-	case SUB:
-		*(bool *)(void *)to = i->wire == BYTES || i->num != 0;
+		*(bool *)(void *)to = v != 0;
 		break;
-	case TEXT:
-		*(struct str *)(void *)to = i->bytes;
-		break;
-	case LIST:
-		l = (struct seccheck_list *)(void *)to;
-		l->field = i->field;
-		l->n++;
-		l->bytes += i->bytes.n;
-		break;
+	default:
+		*(uint32_t *)(void *)to = (uint32_t)v;
 	}
+}
+
+static inline void store_bytes(struct seccheck_msg *m, const struct slot *s, uint32_t field,
+			       struct str bytes)
+{
+	char *to = (char *)m + s->at;
+	struct seccheck_list *l = (struct seccheck_list *)(void *)to;
+
+	if (s->form == TEXT) {
+		*(struct str *)(void *)to = bytes;
+		return;
+	}
+	l->field = field;
+	l->n++;
+	l->bytes += bytes.n;
+}
+
+/* Our fields' tags have one byte, and the wire type of their form. False: it is another one, or r->bad. */
+static inline bool next_known(struct reader *r, const struct slot *slots, struct item *ret)
+{
+	uint8_t tag = (uint8_t)*r->p;
+	const struct slot *s = &slots[tag >> 3 < FIELDS ? tag >> 3 : 0];
+
+	ret->wire = s->form >= TEXT ? BYTES : VARINT;
+	if (s->form == UNKNOWN || (tag & 7) != ret->wire)
+		return false;
+	r->p++;
+	ret->field = tag >> 3;
+	if (!varint(r, &ret->num) || s->form < TEXT)
+		return !r->bad;
+	ret->bytes = (struct str){ r->p, (size_t)ret->num };
+	return skip(r, (size_t)ret->num);
 }
 
 /* Depth is bounded by the tables: a message, its context, that one's credentials. */
@@ -237,23 +287,28 @@ static enum seccheck_bad fill(struct seccheck_msg *m, const struct slot *slots, 
 	struct reader r = { body.p, body.p + body.n, SECCHECK_OK };
 	struct item i = { 0 };
 
-	while (next(&r, &i)) {
-		const struct slot *s = &slots[i.field < FIELDS ? i.field : 0];
+	while (r.p != r.end) {
+		const struct slot *s;
 		enum seccheck_bad bad;
 
+		if (!next_known(&r, slots, &i) && (r.bad || !next(&r, &i)))
+			break;
+		s = &slots[i.field < FIELDS ? i.field : 0];
 		if (s->form == UNKNOWN)
 			continue;
-		if ((s->form >= TEXT) != (i.wire == BYTES) || (s->form < TEXT && i.wire != VARINT))
+		if (i.wire != (s->form >= TEXT ? BYTES : VARINT))
 			return SECCHECK_WIRE;
-		if (s->form == SUB) {
+		if (s->form < TEXT) {
+			store_number(m, s, i.num);
+		} else if (s->form < SUB) {
+			store_bytes(m, s, i.field, i.bytes);
+		} else {
 			if (s->at != AT(c))
-				store(m, s, &i);
+				*((bool *)m + s->at) = true;
 			bad = fill(m, s->sub, i.bytes);
 			if (bad)
 				return bad;
-			continue;
 		}
-		store(m, s, &i);
 	}
 	return r.bad;
 }
