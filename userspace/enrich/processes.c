@@ -192,7 +192,7 @@ static int fill(struct event *ev, const struct process *p)
 
 /* Fields that tell who acts: from proc.pid to proc.ancestors, all of "proc". */
 #define WHO_SPAN ((2ull << F_PROC_ANCESTORS) - (1ull << F_PROC_PID))
-_Static_assert(F_PROC_ANCESTORS < 63, "WHO_SPAN is of one word");
+_Static_assert(F_PROC_ANCESTORS < 64, "WHO_SPAN is of one word"); /* 2 << 63 is 0: up to its end */
 
 static bool is_same_task(const struct who *w, const struct event *ev)
 {
