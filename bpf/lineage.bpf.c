@@ -2,6 +2,7 @@
 /* Who belongs to a sandbox: inherited from parent to child, begun by birth or arrival in a
  * registered cgroup, ended by nothing but the task's end. */
 #include "bpf/lib/escape.bpf.h"
+#include "bpf/lib/gvisor.bpf.h"
 #include "bpf/lib/program.bpf.h"
 
 #define CLONE_THREAD 0x00010000
@@ -82,6 +83,8 @@ static __always_inline struct task_state *inherit(struct task_struct *child, str
 		cs->role = ROLE_PRESTART;
 	if (!(clone_flags & CLONE_THREAD))
 		cs->start = 0;
+	if (st->part == GVISOR_SENTRY && !(clone_flags & CLONE_THREAD))
+		cs->part = GVISOR_STUB;
 	return cs;
 }
 
@@ -111,6 +114,8 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 		cs->nspid = task_nspid(child);
 		cs->start = child->start_boottime;
 	}
+	if (st && st->part && gvisor_is_odd_clone(st->part, clone_flags) && gvisor_armed(st))
+		send_escape(t, st, WIRE_ESCAPE_RUNTIME_CLONE, clone_flags, 0, child->tgid, 0);
 	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
 
@@ -162,7 +167,8 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task
 	/* The move is done by now: the task's own pointer says where it is, not where it was. */
 	was = st->at ? st->at : st->cgid;
 	st->at = is;
-	if (st->role == ROLE_PRESTART || cgroup_is_under(to, st->cgid))
+	if ((st->role == ROLE_PRESTART && !(st->part && gvisor_armed(st))) ||
+	    cgroup_is_under(to, st->cgid))
 		return 0;
 	if (st->role == ROLE_RUNTIME) {
 		cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /* exec and exit of processes. */
+#include "bpf/lib/gvisor.bpf.h"
 #include "bpf/lib/path.bpf.h"
 #include "bpf/lib/cred.bpf.h"
 #include "bpf/lib/enforce.bpf.h"
@@ -301,8 +302,13 @@ int BPF_PROG(on_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm 
 		return 0;
 	if (st->role == ROLE_PRESTART) {
 		cfg = bpf_map_lookup_elem(&sandboxes, &st->cgid);
-		if (cfg && cfg->flags & SANDBOX_F_HELD)
+		if (cfg && cfg->flags & SANDBOX_F_HELD) {
+			if (st->part > GVISOR_CLI && cfg->armed)
+				escape_now(st, WIRE_ESCAPE_RUNTIME_EXEC, 0, 0, 0);
+			else
+				gvisor_learn(p, st);
 			return 0;
+		}
 		st->role = ROLE_PAYLOAD;
 		if (cfg)
 			cfg->armed = 1;
@@ -372,7 +378,8 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	struct task_struct *leader;
 	struct signal_struct *sig;
 
-	if (!st || st->role != ROLE_PAYLOAD)
+	if (!st ||
+	    (st->role != ROLE_PAYLOAD && st->part != GVISOR_GOFER && st->part != GVISOR_SENTRY))
 		return 0;
 	sig = BPF_CORE_READ(p, signal);
 	if (BPF_CORE_READ(sig, live.counter) != 0)
@@ -385,6 +392,7 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	writes_end(p, st);
 	program_end(p->tgid);
 	header(&r.h, st, WIRE_EXIT);
+	r.h.flags = gvisor_flags(st);
 	if (BPF_CORE_READ(sig, flags) & SIGNAL_GROUP_EXIT)
 		r.status = BPF_CORE_READ(sig, group_exit_code);
 	else

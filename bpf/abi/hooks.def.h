@@ -77,5 +77,7 @@ HOOK(ESCAPE, sys_send, NAMES, "6.1", "the same, by sockets that were passed in")
 HOOK(ESCAPE, on_passed_get, NAMES, "6.1", "the same, by io_uring")
 HOOK(ESCAPE, on_passed_req, NAMES, "6.3", "the same, by a registered file")
 HOOK(ESCAPE, on_passed_sqe, NAMES, "6.1", "the same, until 6.3")
+HOOK(ESCAPE, on_gvisor_call, NO, "6.1", "gVisor's own processes: system calls, paths, ids and namespaces that are none of their work")
+HOOK(ESCAPE, on_gvisor_end, NO, "6.1", "the same: files that lie in no declared mount")
 /* clang-format on */
 #undef HOOK

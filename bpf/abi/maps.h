@@ -40,10 +40,18 @@ enum task_role {
 	ROLE_PAYLOAD = 3,
 };
 
+/* Which part of gVisor a task is, in a sandbox with SANDBOX_F_HELD. */
+enum gvisor_part { GVISOR_CLI = 1, GVISOR_GOFER, GVISOR_SENTRY, GVISOR_STUB };
+
+#define GVISOR_PARTS 8 /* a power of two */
+#define GVISOR_CALLS 512
+#define GVISOR_WORDS (GVISOR_CALLS / 64)
+
 #define TASK_SAW_FOREIGN  0x1 /* foreign_abi was told */
 #define TASK_KILL_PENDING 0x2 /* to be killed at its own next return to user space */
 #define TASK_EXIT_TOLD	  0x4
 #define TASK_LEFT	  0x8  /* cgroup_leave was told */
+#define TASK_HELD	  0x20 /* a part of gVisor: what it is was noted when the guest began */
 #define TASK_WRITES	  0x10 /* at a process's leader: it has descriptors in `writes` */
 
 /* Namespaces, as a mask of their CLONE_NEW* flags in args[0] of ns_change. */
@@ -75,7 +83,8 @@ struct task_state {
 	__u64 caps;	/* permitted ones then */
 	__u64 user_ns;	/* struct user_namespace * then */
 	__u32 uids[3];	/* real, effective, saved then */
-	__u32 pad;
+	__u16 part;	/* enum gvisor_part; 0 = none */
+	__u16 told;	/* escapes of it that were told, as such a part */
 	/* Where it is, as last looked at; 0 = not yet. */
 	__u64 nsproxy;	      /* struct nsproxy * */
 	__u64 root_mnt, root; /* struct vfsmount *, struct dentry * */

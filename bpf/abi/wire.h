@@ -118,7 +118,14 @@ enum wire_kind { WIRE_KINDS(WIRE_KIND_ENUM) };
 	X(42, IOPORT, "ioport") /* ioperm iopl */                                                  \
 	X(43, GUEST_DIVERGENCE, "guest_divergence")                                                \
 	X(44, HANDSHAKE, "setup") /* the launcher's own set-up did not go as planned */            \
-	X(45, PROC_MEM, "proc_mem") /* /proc/PID/mem opened for writing */
+	X(45, PROC_MEM, "proc_mem") /* /proc/PID/mem opened for writing */                         \
+	/* by gVisor's own processes on the host, once the guest runs */                           \
+	X(46, RUNTIME_CALL, "runtime_call")   /* a system call that is none of their work */       \
+	X(47, RUNTIME_EXEC, "runtime_exec")   /* they never start a program */                     \
+	X(48, RUNTIME_PATH, "runtime_path")   /* a name that is more than one in a directory */    \
+	X(49, RUNTIME_FILE, "runtime_file")   /* of no mount that was declared */                  \
+	X(50, RUNTIME_NET, "runtime_net")     /* a socket of the host, without a network */        \
+	X(51, RUNTIME_CLONE, "runtime_clone") /* a process that is neither thread nor stub */
 /* clang-format on */
 
 #define WIRE_ESCAPE_ENUM(id, name, text) WIRE_ESCAPE_##name = id,
@@ -136,6 +143,8 @@ enum wire_escape_type { WIRE_ESCAPES(WIRE_ESCAPE_ENUM) };
 #define WIRE_F_KILLED	  0x0100 /* SIGKILL was sent to the task in the kernel */
 #define WIRE_F_RUNTIME	  0x0200 /* by our own init inside the sandbox, not by the payload */
 #define WIRE_F_READ_FAULT 0x0400 /* a user string could not be read */
+#define WIRE_F_PART	  0x3800 /* << WIRE_PART_SHIFT: enum gvisor_part of a process of gVisor; 0 = none */
+#define WIRE_PART_SHIFT	  11
 
 enum wire_vantage { WIRE_V_KERNEL = 0, WIRE_V_GUEST = 1, WIRE_V_RUNTIME = 2, WIRE_V_AGENT = 3 };
 

@@ -88,7 +88,9 @@ static __always_inline void escape_doom(struct task_state *st, __u32 type)
 
 static __always_inline __u16 escape_flags(struct task_state *st, bool killed)
 {
-	return (killed ? WIRE_F_KILLED : 0) | (st->role == ROLE_RUNTIME ? WIRE_F_RUNTIME : 0);
+	return (killed ? WIRE_F_KILLED : 0) |
+	       (st->role == ROLE_RUNTIME || st->part ? WIRE_F_RUNTIME : 0) |
+	       (__u16)(st->part << WIRE_PART_SHIFT);
 }
 
 /* One without strings, of a task that need not be the current one. */

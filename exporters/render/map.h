@@ -55,6 +55,7 @@
 	X(PROC_CWD, "$.working_directory", V15, TYPE, "$.working_directory", TYPE, NONE, NONE)     \
 	X(PROC_START, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(PROC_RUNTIME, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                   \
+	X(PROC_PART, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \
 	X(PROC_TTY, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \
 	X(PROC_STDIN, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                     \
 	X(PROC_CAPS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                      \

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/capture/gvisor_parts.h"
 #include "userspace/capture/internal.h"
 #include "userspace/capture/ktypes.h"
 #include "warder.skel.h"
@@ -45,6 +46,7 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 {
 	size_t urgent = opt && opt->urgent_bytes ? opt->urgent_bytes : URGENT_BYTES;
 	size_t bulk = opt && opt->bulk_bytes ? opt->bulk_bytes : BULK_BYTES;
+	uint64_t bits[GVISOR_PARTS][GVISOR_WORDS];
 	uint64_t seed;
 
 	c->skel = warder__open();
@@ -60,6 +62,13 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 	c->skel->rodata->made_seed = seed;
 	c->skel->rodata->wake_bytes = (__u32)MIN(WAKE_BYTES, MIN(urgent, bulk) / WAKE_PART);
 	c->skel->rodata->watchlist_mode = c->watchlist ? c->watchlist->mode : 0;
+	if (opt && opt->gvisor) {
+		gvisor_baseline_fill(bits, opt->gvisor_net);
+		memcpy((void *)c->skel->rodata->gvisor_baseline, bits, sizeof(bits));
+	} else {
+		bpf_program__set_autoload(c->skel->progs.on_gvisor_call, false);
+		bpf_program__set_autoload(c->skel->progs.on_gvisor_end, false);
+	}
 	hooks_choose(&c->hooks, c->skel);
 	return 0;
 }

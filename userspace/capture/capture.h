@@ -62,6 +62,8 @@ struct capture_options {
 	bool enforce;	     /* capture_enforce_load will be called: more programs are loaded */
 	const struct watch_entry *watch; /* files whose reading is told, of all sandboxes */
 	size_t watch_n;			 /* at most WATCHLIST_MAX */
+	bool gvisor; /* sandboxes are SANDBOX_F_HELD: what gVisor's own processes do is looked at */
+	bool gvisor_net; /* with sockets of the host */
 	bool quiet_libbpf;		 /* keep libbpf's own messages out of stderr */
 };
 
@@ -76,6 +78,9 @@ int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cf
 int capture_unwatch(struct capture *c, int cgroup_fd);
 /* Root only. Other escape types are killed for, from now on (sandbox_cfg.kill_escape). */
 int capture_set_kills(struct capture *c, int cgroup_fd, uint64_t kill_escape, struct err *err);
+
+/* Root only. The guest of a SANDBOX_F_HELD runs: from now on its gVisor is held to what it does then. */
+int capture_arm(struct capture *c, int cgroup_fd, struct err *err);
 
 /* Root only, after the sandbox's own kill: SIGKILL to its tasks that left the cgroup. Costs nothing when none
  * did. Returns how many signals were sent. */

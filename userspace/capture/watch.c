@@ -260,6 +260,23 @@ int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cf
 	return 0;
 }
 
+int capture_arm(struct capture *c, int cgroup_fd, struct err *err)
+{
+	int map = bpf_map__fd(c->skel->maps.sandboxes);
+	struct sandbox_cfg cfg;
+	uint64_t cgid;
+	int r = cgroup_id(cgroup_fd, &cgid, err);
+
+	if (r < 0)
+		return r;
+	if (bpf_map_lookup_elem(map, &cgid, &cfg) < 0)
+		return err_set(err, errno, "sandbox to be armed: %m");
+	cfg.armed = 1;
+	return bpf_map_update_elem(map, &cgid, &cfg, BPF_EXIST) < 0
+		       ? err_set(err, errno, "arming a sandbox: %m")
+		       : 0;
+}
+
 int capture_unwatch(struct capture *c, int cgroup_fd)
 {
 	struct sandbox_cfg cfg;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "bpf/abi/maps.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
 #include "userspace/event/decode_ctx.h"
@@ -77,6 +78,13 @@ struct handler {
 
 #define HANDLER_ROW(id, name, text, family) HANDLER_##name,
 static const struct handler handlers[] = { WIRE_KINDS(HANDLER_ROW) }; /* as event_kinds[] */
+
+static const char *const parts[] = {
+	[GVISOR_CLI] = "cli",
+	[GVISOR_GOFER] = "gofer",
+	[GVISOR_SENTRY] = "sentry",
+	[GVISOR_STUB] = "stub",
+};
 
 static const char *const vantages[] = {
 	[WIRE_V_KERNEL] = "kernel",
@@ -222,6 +230,7 @@ static void decode_header(struct decode_ctx *c, uint32_t family)
 {
 	const struct wire_hdr *h = &c->ev->hdr;
 	struct event *ev = c->ev;
+	unsigned part;
 
 	event_set_u64(ev, F_MONO, h->ts);
 	if (h->vantage < ARRAY_SIZE(vantages))
@@ -249,6 +258,9 @@ static void decode_header(struct decode_ctx *c, uint32_t family)
 	decode_set_comm(c, F_PROC_COMM, h->comm);
 	if (h->flags & WIRE_F_RUNTIME)
 		event_set_bool(ev, F_PROC_RUNTIME, true);
+	part = (h->flags & WIRE_F_PART) >> WIRE_PART_SHIFT;
+	if (part < ARRAY_SIZE(parts) && parts[part])
+		event_set_strz(ev, F_PROC_PART, parts[part]);
 }
 
 static bool is_dns_stream(const struct wire_hdr *h, const void *rec, struct wire_dns *ret)

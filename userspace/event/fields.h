@@ -91,6 +91,8 @@ enum field_type {
 	X(PROC_START, "proc.start", FT_U64, FAM_SUBJECT, "start, ns since boot; with pid unique")  \
 	X(PROC_RUNTIME, "proc.runtime", FT_BOOL, FAM_SUBJECT,                                      \
 	  "Warder's own init in the sandbox, not the payload")                                     \
+	X(PROC_PART, "proc.part", FT_STR, FAM_SUBJECT,                                             \
+	  "of a process of gVisor on the host: cli gofer sentry stub")                             \
 	X(PROC_TTY, "proc.tty", FT_STR, FAM_PROC, "controlling terminal")                          \
 	X(PROC_STDIN, "proc.stdin", FT_STR, FAM_PROC, "type of fd 0: tty pipe socket file null other none")   \
 	X(PROC_CAPS, "proc.caps", FT_HEX, FAM_PROC, "effective capabilities")                      \

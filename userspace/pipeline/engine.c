@@ -36,6 +36,8 @@ static int feed(void *arg, const void *rec, size_t len)
 {
 	struct engine *e = arg;
 
+	if (e->guest.sink)
+		engine_guest_note(e, rec, len);
 	return pipeline_feed(e->pipeline, rec, len);
 }
 

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bpf/abi/maps.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
-#define LAST_MS 5000 /* for what lies in the socket, once all of the sandbox is dead */
+#define CLOSED_WAIT_NS (200 * NSEC_PER_MSEC) /* a record of the host's kernel is here long before */
+#define LAST_MS	       5000 /* for what lies in the socket, once all of the sandbox is dead */
 
 static int64_t real_offset(void)
 {
@@ -138,6 +140,36 @@ static void look_at_guest(struct engine *e)
 	*told = now;
 }
 
+void engine_guest_note(struct engine *e, const void *rec, size_t len)
+{
+	struct wire_hdr h;
+
+	if (len < sizeof(h))
+		return;
+	memcpy(&h, rec, sizeof(h));
+	if (h.kind == WIRE_EXIT && h.vantage == WIRE_V_KERNEL &&
+	    (h.flags & WIRE_F_PART) >> WIRE_PART_SHIFT == GVISOR_SENTRY)
+		e->guest.sentry_ended = true;
+}
+
+/* Its descriptors go when the last of its threads does, and that was told before: a connection that ends without is one
+ * that was closed by a sentry that runs on, unseen. */
+static void look_at_end(struct engine *e, const struct gvisor_sink_stats *now)
+{
+	struct engine_guest *g = &e->guest;
+
+	if (now->state != GVISOR_SINK_CLOSED || g->sentry_ended || g->closed_told ||
+	    !g->told.started)
+		return;
+	if (!g->closed_at) {
+		g->closed_at = clock_boot_ns();
+	} else if (clock_boot_ns() - g->closed_at >= CLOSED_WAIT_NS) {
+		g->closed_told = true;
+		suspect(e, WIRE_ESCAPE_GUEST_DIVERGENCE,
+			"the sentry closed its connection and runs on");
+	}
+}
+
 void engine_guest_check(struct engine *e)
 {
 	struct gvisor_sink_stats now;
@@ -146,13 +178,18 @@ void engine_guest_check(struct engine *e)
 		return;
 	gvisor_sink_stats(e->guest.sink, &now);
 	look_at_sink(e, &now);
+	look_at_end(e, &now);
 	guest_tick(e->guest.guest, clock_boot_ns());
 	look_at_guest(e);
 }
 
 uint64_t engine_guest_deadline(const struct engine *e)
 {
-	return e->guest.guest ? guest_deadline(e->guest.guest) : UINT64_MAX;
+	const struct engine_guest *g = &e->guest;
+
+	if (g->closed_at && !g->closed_told && !g->sentry_ended)
+		return g->closed_at + CLOSED_WAIT_NS;
+	return g->guest ? guest_deadline(g->guest) : UINT64_MAX;
 }
 
 /* All but what is still on its way. */

@@ -26,7 +26,8 @@ struct engine_guest {
 	struct gvisor_sink_stats seen; /* that were dealt with */
 	struct guest_stats told;
 	bool started;
-	bool sentry_ended; /* the host's kernel saw it go */
+	bool sentry_ended;  /* the host's kernel saw it go */
+	uint64_t closed_at; /* CLOCK_BOOTTIME; when its connection was seen closed; 0 = it is not */
 	bool closed_told;
 };
 
@@ -75,6 +76,8 @@ void engine_check_stopped(struct engine *e);
 
 /* engine_guest.c: once no privilege is left. */
 int engine_guest_start(struct engine *e, struct err *err);
+/* A record of the host's kernel: does it say that the sentry has ended? */
+void engine_guest_note(struct engine *e, const void *rec, size_t len);
 /* What has come; true: there may be more at once. `all`: nobody is left who could send, take the last of it. */
 bool engine_guest_read(struct engine *e, bool all);
 /* Tells what is wrong with the view itself, and what has waited too long. */

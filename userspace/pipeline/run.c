@@ -83,8 +83,9 @@ struct run {
 	int egress_fds[2];     /* what the network helper tells: the engine's end, the helper's */
 	struct egress *egress; /* NULL: none is needed */
 	struct gvisor_guest *guest; /* NULL: the host's view is all there is */
-	uint64_t
-		guest_end; /* CLOCK_MONOTONIC; when its first event is late; 0 = it is not waited for */
+	/* CLOCK_MONOTONIC; when its first event is late; 0 = it is not waited for */
+	uint64_t guest_end;
+	bool armed;	      /* the guest runs: its gVisor is held to what it does then */
 	int proc_fds[2];      /* single processes to end: ours, the engine's end */
 	int output_fds[2];    /* output to be recorded: ours, the engine's end; -1 */
 	bool enforces;	      /* probes were loaded for it */
@@ -723,22 +724,26 @@ static int restore_files(struct run *run, struct err *err)
 static int open_capture(struct run *run, const struct watch_entry *watch, struct err *err)
 {
 	const struct run_options *o = run->opt;
+	const bool gvisor = sandbox_plan_holds(run->plan);
 
-	run->parked =
-		o->parked && run->enforces && !o->watch_n && !o->urgent_bytes && !o->bulk_bytes;
+	run->parked = o->parked && run->enforces && !gvisor && !o->watch_n && !o->urgent_bytes &&
+		      !o->bulk_bytes;
 	if (run->parked) {
 		run->capture = o->parked;
 		return 0;
 	}
 	capture_close(o->parked);
-	return capture_open(&run->capture,
-			    &(struct capture_options){ .quiet_libbpf = true,
-						       .enforce = run->enforces,
-						       .watch = watch,
-						       .watch_n = o->watch_n,
-						       .urgent_bytes = o->urgent_bytes,
-						       .bulk_bytes = o->bulk_bytes },
-			    err);
+	return capture_open(
+		&run->capture,
+		&(struct capture_options){ .quiet_libbpf = true,
+					   .enforce = run->enforces,
+					   .gvisor = gvisor,
+					   .gvisor_net = run->spec.net != SANDBOX_NET_NONE,
+					   .watch = watch,
+					   .watch_n = o->watch_n,
+					   .urgent_bytes = o->urgent_bytes,
+					   .bulk_bytes = o->bulk_bytes },
+		err);
 }
 
 static int prepare(struct run *run, struct err *err)
@@ -1309,7 +1314,12 @@ static bool look_at_guest(struct run *run, uint64_t now, int *fd, struct err *er
 
 	if (!run->guest || *fd < 0)
 		return false;
-	if (gvisor_guest_has_started(run->guest, &closed) || run->stopped) {
+	if (gvisor_guest_has_started(run->guest, &closed) && !run->armed) {
+		run->armed = true;
+		if (capture_arm(run->capture, sandbox_cgroup_fd(run->sandbox), err) < 0)
+			return true;
+	}
+	if (run->armed || run->stopped) {
 		run->guest_end = 0;
 		if (!run->stopped || closed)
 			*fd = -1;

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What gVisor's own processes never do once the guest runs: one of them is made to (inject), and the sandbox is killed."""
+
+import os
+import unittest
+
+from warder import *
+
+need_root()
+need("runsc")
+
+NR = {"mount": 165, "execve": 59, "socket": 41, "openat": 257, "clone": 56, "setresuid": 117, "close": 3}
+
+
+def part_of(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            return f.read().split(b"\0")[0].decode()
+    except OSError:
+        return ""
+
+
+class Escape(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.inject = helper("inject")
+
+    def start(self):
+        """A sandbox whose guest runs; (finish, pids of its processes by their first word)."""
+        proc, finish = self.start_session("sh", "-c", "echo up; while :; do sleep 1; done",
+                                          options=("--backend", "gvisor"))
+        self.assertEqual(proc.stdout.readline(), b"up\n")
+        tree = {}
+
+        def look(pid):
+            for task in os.listdir("/proc/%d/task" % pid):
+                with open("/proc/%d/task/%s/children" % (pid, task)) as f:
+                    for child in map(int, f.read().split()):
+                        tree.setdefault(part_of(child), child)
+                        look(child)
+        look(proc.pid)
+        self.assertIn("runsc-gofer", tree)
+        self.assertIn("runsc-sandbox", tree)
+        return finish, tree
+
+    def provoke(self, part, call, *args, type, options=()):
+        finish, tree = self.start()
+        done = cmd(self.inject, *options, str(tree[part]), str(NR[call]), *map(str, args))
+        s = finish()
+        self.assertEqual(s.code, 137, "%s\n%s" % (done, s))
+        self.assertEqual(s.result["reason"], "rule", done)
+        told = [e for e in s.kinds("escape") if e["escape"]["type"] == type]
+        self.assertTrue(told, "%s\n%s" % (done, s.kinds("escape")))
+        self.assertEqual(told[0]["vantage"], "kernel")
+        self.assertEqual(told[0]["proc"]["part"], part.replace("runsc-", "").replace("sandbox", "sentry"))
+        return told[0]
+
+    def test_a_call_of_no_part(self):
+        self.provoke("runsc-gofer", "mount", 0, 0, 0, 0, 0, type="runtime_call")
+
+    def test_a_program(self):
+        self.provoke("runsc-gofer", "execve", "/bin/sh", 0, 0, type="runtime_exec")
+
+    def test_a_socket_of_the_host(self):
+        self.provoke("runsc-sandbox", "socket", 2, 1, 0, type="runtime_net")
+
+    def test_a_path(self):
+        e = self.provoke("runsc-gofer", "openat", -100, "/etc/passwd", 0x20000, type="runtime_path")
+        self.assertEqual(e["escape"]["detail"], "/etc/passwd")
+
+    def test_a_process(self):
+        self.provoke("runsc-gofer", "clone", 17, 0, 0, 0, 0, type="runtime_clone")
+
+    def test_the_filter_of_a_part(self):
+        """With its filter in force it is ended by that."""
+        self.provoke("runsc-gofer", "socket", 2, 1, 0, type="seccomp_violation", options=("-q",))
+
+    def test_a_sentry_that_falls_silent(self):
+        """It closes the connection by which it tells what the guest does, and runs on."""
+        finish, tree = self.start()
+        pid = tree["runsc-sandbox"]
+        for fd in os.listdir("/proc/%d/fd" % pid):
+            try:
+                if os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith("socket:"):
+                    cmd(self.inject, str(pid), str(NR["close"]), fd)
+            except OSError:
+                pass
+        s = finish()
+        self.assertEqual(s.code, 137, s)
+        told = s.kinds("escape", escape__type="guest_divergence")
+        self.assertTrue(told, s.kinds("escape"))
+        self.assertIn("runs on", told[0]["escape"]["detail"])
+
+    def test_what_is_its_own_work(self):
+        """The harmless twin: the same means, and a call that is no sign of anything."""
+        proc, finish = self.start_session("sh", "-c", "echo up; sleep 5; exit 4", options=("--backend", "gvisor"))
+        self.assertEqual(proc.stdout.readline(), b"up\n")
+        s = finish()
+        self.assertEqual(s.code, 4, s)
+        self.assertEqual(s.kinds("escape"), [])
+        self.assertEqual({e["proc"]["part"] for e in s.kinds("exit") if e["vantage"] == "kernel"}, {"gofer", "sentry"})
+
+
+if __name__ == "__main__":
+    unittest.main()
