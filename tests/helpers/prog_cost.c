@@ -51,9 +51,11 @@ int main(int argc, char **argv)
 	static const char *const tiers[] = { "full-multi", "full-fexit", "portable", "auto",
 					     "auto" };
 	const struct watch_entry watched = { .text = "/etc/passwd", .host_path = "/etc/passwd" };
-	struct capture_options opt = {
-		.quiet_libbpf = true, .enforce = true, .watch = &watched, .watch_n = 1
-	};
+	struct capture_options opt = { .quiet_libbpf = true,
+				       .enforce = true,
+				       .gvisor = true,
+				       .watch = &watched,
+				       .watch_n = 1 };
 	size_t found = 0;
 
 	(void)argv;
