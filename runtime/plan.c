@@ -253,7 +253,7 @@ static int check_limits(struct sandbox_plan *p, struct err *err)
 	return 0;
 }
 
-static int check_host(struct sandbox_plan *p, struct err *err)
+static int check_host(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
 {
 	if (!p->host.v2[0])
 		return err_set(err, ENOENT,
@@ -267,6 +267,8 @@ static int check_host(struct sandbox_plan *p, struct err *err)
 		plan_degrade(p, "landlock");
 	if (p->net == SANDBOX_NET_HOST)
 		plan_degrade(p, "unsafe.net_host");
+	if (spec->workspace_unlimited)
+		plan_degrade(p, "limit.disk");
 	return 0;
 }
 
@@ -412,7 +414,7 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 	p->tty_cols = spec->tty_cols;
 	r = plan_net(p, spec, err);
 	if (r == 0)
-		r = check_host(p, err);
+		r = check_host(p, spec, err);
 	if (r == 0)
 		r = copy_argv(p, spec, &bytes, err);
 	if (r == 0)

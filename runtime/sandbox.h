@@ -76,7 +76,8 @@ struct sandbox_spec {
 	struct sandbox_secret secrets[SANDBOX_SECRETS_MAX];
 	size_t secrets_n;
 	const char *workspace; /* host directory to use as /workspace; NULL = private tmpfs */
-	const char *cwd;       /* NULL = /workspace */
+	bool workspace_unlimited; /* what should have limited it is not there: told as degraded */
+	const char *cwd;	  /* NULL = /workspace */
 	/* Directory in place of the root out of the host's own files; NULL. Read-only below, what the payload writes
 	 * goes to memory and is gone at the end. */
 	const char *root;

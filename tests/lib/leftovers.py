@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run may leave behind on a host, and must not: control groups, mounts, processes, network
-namespaces and pinned BPF objects. Compared before and after, so that what was there is nobody's fault."""
+namespaces, loop devices and pinned BPF objects. Compared before and after, so that what was there is nobody's fault."""
 
 import os
 import time
@@ -117,8 +117,17 @@ def netns():
         return []
 
 
+def loops():
+    for name in os.listdir("/sys/block"):
+        try:
+            with open("/sys/block/%s/loop/backing_file" % name) as f:
+                yield "loop device %s of %s" % (name, f.read().strip())
+        except OSError:
+            continue
+
+
 def snapshot(build):
-    return {*cgroups(build), *mounts(), *processes(build), *pins(), *netns()}
+    return {*cgroups(build), *mounts(), *processes(build), *pins(), *netns(), *loops()}
 
 
 def wait_clean(build, before, seconds=WAIT_SECONDS):

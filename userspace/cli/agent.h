@@ -23,7 +23,8 @@ struct agent_names {
 	size_t n;
 };
 
-/* Of all a tenant's live sandboxes together; 0 = no limit. */
+/* Of all a tenant's live sandboxes together, disk with what stays of them: named workspaces and snapshots; 0 = no
+ * limit. */
 struct agent_quota {
 	uint64_t sandboxes, memory, cpu_milli, disk;
 };
@@ -73,6 +74,10 @@ int agent_work(int client, int peer);
 /* Wait for room, then make the entry. -EDQUOT: can never be; -EBUSY: the queue is full; -ETIMEDOUT. */
 int agent_admit(int *ret_lock, int *ret_hub, const struct registry_entry *e,
 		const struct agent_config *c, int client, struct err *err);
+
+/* Bytes that a snapshot of the tenant's may have; -EDQUOT: none are left. */
+int agent_disk_left(uint64_t *ret, const char *tenant, const struct agent_config *c,
+		    struct err *err);
 
 /* ---- agent_keep.c ---- */
 

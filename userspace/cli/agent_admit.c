@@ -15,13 +15,38 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/cli/named_workspace.h"
 #include "userspace/pipeline/run_status.h"
+#include "userspace/pipeline/snapshots.h"
 
 #define LOOK_MS 100
 
+/* A named workspace counts whether a sandbox has it or not (kept_of): here by what it will grow. */
+static uint64_t disk_of(const struct registry_entry *e)
+{
+	uint64_t has = e->workspace[0] ? named_workspace_size(e->tenant, e->workspace) : 0;
+
+	return e->disk > has ? e->disk - has : 0;
+}
+
 static struct agent_quota use_of(const struct registry_entry *e)
 {
-	return (struct agent_quota){ 1, e->memory, e->cpu_milli, e->disk };
+	return (struct agent_quota){ 1, e->memory, e->cpu_milli, disk_of(e) };
+}
+
+static int add_size(void *arg, const struct named_workspace *w)
+{
+	*(uint64_t *)arg += w->size;
+	return 0;
+}
+
+/* What stays of a tenant's sandboxes. */
+static uint64_t kept_of(const char *tenant)
+{
+	uint64_t n = snapshots_bytes(tenant);
+
+	named_workspace_each(tenant, add_size, &n, NULL);
+	return n;
 }
 
 static const struct {
@@ -76,6 +101,7 @@ static int count(struct agent_quota *ret, const struct registry_entry *e, struct
 		return n;
 	if (n == REGISTRY_MAX)
 		return err_set(err, EDQUOT, "%d sandboxes run on this host: no more", n);
+	ret->disk = kept_of(e->tenant);
 	for (int i = 0; i < n; i++) {
 		if (strcmp(v[i].tenant, e->tenant))
 			continue;
@@ -84,9 +110,28 @@ static int count(struct agent_quota *ret, const struct registry_entry *e, struct
 		ret->sandboxes++;
 		ret->memory += v[i].memory;
 		ret->cpu_milli += v[i].cpu_milli;
-		ret->disk += v[i].disk;
+		ret->disk += disk_of(&v[i]);
 	}
 	return 0;
+}
+
+int agent_disk_left(uint64_t *ret, const char *tenant, const struct agent_config *c,
+		    struct err *err)
+{
+	const struct agent_quota *quota = agent_quota_of(c, tenant);
+	struct registry_entry e = { 0 };
+	struct agent_quota used;
+	int r;
+
+	snprintf(e.tenant, sizeof(e.tenant), "%s", tenant);
+	*ret = UINT64_MAX;
+	r = quota->disk ? count(&used, &e, err) : 0;
+	if (r < 0 || !quota->disk)
+		return r;
+	*ret = quota->disk > used.disk ? quota->disk - used.disk : 0;
+	return *ret ? 0
+		    : err_set(err, EDQUOT, "tenant '%s' has all of its %llu MiB disk in use",
+			      tenant, (unsigned long long)(quota->disk >> 20));
 }
 
 /* ---- the queue: a locked file each, by age ---- */

@@ -2,6 +2,7 @@
 /* One client: who it is, what it wants, may it. What runs is handed on to a keeper or its hub; what is asked is
  * answered here. A worker may die of any of it without harm to others. */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,12 +153,31 @@ static int tell_session(struct work *w, const char *session, struct err *err)
 	return order_give(agent_op_names[w->q.op], session, who, text, err);
 }
 
+/* Its name, and how large it may become: the tenant's room, whatever the client said. */
+static int add_room(struct work *w, const char *tenant, struct err *err)
+{
+	const char **argv = arena_zalloc(&w->arena, 3 * sizeof(*argv));
+	uint64_t room;
+	int r;
+
+	if (w->q.argc != 1 || !argv)
+		return err_set(err, argv ? EINVAL : ENOMEM, "one name of a snapshot");
+	r = agent_disk_left(&room, tenant, &w->config, err);
+	argv[0] = w->q.argv[0];
+	argv[1] = arena_printf(&w->arena, "%" PRIu64, room).p;
+	w->q.argv = argv;
+	w->q.argc = 2;
+	return r;
+}
+
 static int pass(struct work *w, struct err *err)
 {
 	auto_buf struct buf text = { 0 };
 	struct registry_entry e;
 	int r = find(w, &e, err);
 
+	if (r == 0 && w->q.op == AGENT_SNAPSHOT)
+		r = add_room(w, e.tenant, err);
 	if (r < 0)
 		return r;
 	w->q.who = w->peer.who;

@@ -92,7 +92,7 @@ static const struct option_def OPTIONS[] = {
 	{ "pids", 0, OPT_U64, AT(pids), "N", "most tasks at once (default: 512)" },
 	{ "cpus", 0, OPT_FRACTION, AT(cpus), "X",
 	  "CPUs' worth of time: 0.5 (default: 0, no limit)" },
-	{ "disk", 0, OPT_SIZE, AT(disk), "SIZE", "size of the private /workspace (default: 512M)" },
+	{ "disk", 0, OPT_SIZE, AT(disk), "SIZE", "size of the private /workspace, or of a named one (default: 512M)" },
 	{ "tmp", 0, OPT_SIZE, AT(tmp), "SIZE",
 	  "size of each private /tmp, /run, /dev/shm (default: 256M)" },
 	{ "nofile", 0, OPT_U64, AT(nofile), "N", "most open files a process (default: 1024)" },
@@ -839,6 +839,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	enum run_sign sign = RUN_SIGN_IF_KEY;
 	uint32_t pressure = PRESSURE_DROP, when_full = FULL_CONTINUE;
 	AUTO(redactor) struct redactor *redactor = NULL;
+	bool limited = true; /* a directory that the operator names is theirs to limit */
 	int rest, code;
 
 	if (read_args(&a, &policy, argc, argv, &rest, &err) < 0)
@@ -856,8 +857,8 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	if (!keep && is_for_agent(&a))
 		return hand_over(&a, argc, argv);
 	if (has_named_workspace(&a) && (!a.dry_run || keep)) {
-		if (named_workspace_take(workspace, a.tenant ? a.tenant : "default",
-					 a.workspace + strlen(WORKSPACE_PREFIX), &err) < 0)
+		if (named_workspace_take(workspace, &limited, a.tenant ? a.tenant : "default",
+					 a.workspace + strlen(WORKSPACE_PREFIX), a.disk, &err) < 0)
 			return cli_fail(&err);
 		a.workspace = NULL; /* it is ours, and below our state: make_spec would refuse it */
 	}
@@ -870,6 +871,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		return cli_bad_usage("run", &err);
 	if (*workspace)
 		spec.workspace = workspace;
+	spec.workspace_unlimited = !limited;
 	if (secrets_no_core(&err) < 0 || secrets_read(&secrets, &spec, &a.secrets, &err) < 0 ||
 	    net_read_routes(&spec, &err) < 0)
 		return cli_fail(&err);

@@ -16,7 +16,7 @@ struct workspace_args {
 
 static const struct option_def OPTIONS[] = {
 	{ "tenant", 0, OPT_STR, offsetof(struct workspace_args, tenant), "NAME",
-	  "rm: whose (default: default)" },
+	  "whose (list: default all; rm: default)" },
 	{ "json", 0, OPT_FLAG, offsetof(struct workspace_args, json), NULL,
 	  "list: one JSON object a line" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct workspace_args, help), NULL, "this text" },
@@ -31,8 +31,12 @@ static int print(void *arg, const struct named_workspace *w)
 
 	rfc3339_ns(when, w->changed_s * NSEC_PER_SEC);
 	if (!*(const bool *)arg) {
-		printf("%-24s  %-16s  %-7s  %.19s\n", w->name, w->tenant,
-		       w->in_use ? "in use" : "free", when);
+		printf("%-24s  %-16s  %-7s  %.19s  %6llu MiB of ", w->name, w->tenant,
+		       w->in_use ? "in use" : "free", when, (unsigned long long)(w->used >> 20));
+		if (w->size)
+			printf("%llu MiB\n", (unsigned long long)(w->size >> 20));
+		else
+			puts("the host's");
 		return 0;
 	}
 	json_init(&j, &out);
@@ -45,6 +49,13 @@ static int print(void *arg, const struct named_workspace *w)
 	json_bool(&j, w->in_use);
 	json_key(&j, "changed");
 	json_strz(&j, when);
+	json_key(&j, "size");
+	if (w->size)
+		json_u64(&j, w->size);
+	else
+		json_null(&j);
+	json_key(&j, "used");
+	json_u64(&j, w->used);
 	json_object_end(&j);
 	printf("%.*s\n", (int)out.n, out.p);
 	return 0;
@@ -62,13 +73,17 @@ int cmd_workspace(int argc, char **argv)
 		cli_usage(
 			"workspace list | rm NAME...",
 			"Workspaces that outlive their sandboxes: `run --workspace name:NAME` makes one, for\n"
-			"its tenant, and has it alone while it runs. rm deletes one that is not in use, for good.",
+			"its tenant, and has it alone while it runs. It holds as much as the first one's --disk\n"
+			"said, and grows when a later one says more: an ext4 file system in\n"
+			"<state>/workspaces/TENANT/.disk.NAME, mounted for its sandbox only. rm deletes one that\n"
+			"is not in use, for good.",
 			OPTIONS);
 		return 0;
 	}
 	if (n == 1 && !strcmp(argv[1], "list"))
-		return named_workspace_each(print, &args.json, &err) < 0 ? cli_fail(&err)
-									 : cli_finish_output(0);
+		return named_workspace_each(args.tenant, print, &args.json, &err) < 0
+			       ? cli_fail(&err)
+			       : cli_finish_output(0);
 	if (n < 2 || strcmp(argv[1], "rm") != 0) {
 		err_set(&err, EINVAL, "expected list or rm NAME...");
 		return cli_bad_usage("workspace", &err);

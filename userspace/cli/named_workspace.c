@@ -12,11 +12,14 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/log.h"
+#include "userspace/cli/workspace_disk.h"
 #include "userspace/pipeline/run.h"
 
 #define PATH_LEN 4096
 #define KIND	 "workspaces"
 #define LOCK_OF	 ".lock." /* beside the directory: what lies in it is the payload's */
+#define DISK_OF	 ".disk."
 #define MOVED_OF ".moved-"
 
 static int lock(int *ret_fd, int dir, const char *name, struct err *err)
@@ -44,16 +47,52 @@ static int check_name(const char *name, struct err *err)
 				 name, WORKSPACE_NAME_MAX);
 }
 
-static int held = -1; /* one a process */
+static const char *disk_of(const char *name, char ret[WORKSPACE_NAME_MAX + sizeof(DISK_OF)])
+{
+	snprintf(ret, WORKSPACE_NAME_MAX + sizeof(DISK_OF), DISK_OF "%.63s", name);
+	return ret;
+}
+
+/* One a process. */
+static int held = -1;
+static char mounted[PATH_LEN];
 
 void named_workspace_release(void)
 {
+	if (*mounted)
+		workspace_disk_trim(mounted);
 	if (held >= 0)
 		close(take_fd(held));
 }
 
-int named_workspace_take(char *ret_path, const char *tenant, const char *name, struct err *err)
+/* The disk before the directory: who is killed between the two leaves none without. One that was made where there are
+ * no disks stays as it is. Locked. */
+static int make(bool *ret_limited, int dir, const char *name, uint64_t size, struct err *err)
 {
+	char disk[WORKSPACE_NAME_MAX + sizeof(DISK_OF)];
+	bool is_new = faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+	uint64_t old, used;
+	int r = 0;
+
+	*ret_limited = workspace_disk_size(dir, disk_of(name, disk), &old, &used);
+	if (!*ret_limited && is_new) {
+		r = workspace_disk_make(dir, disk, size, err);
+		*ret_limited = r == 0;
+	}
+	if (r == -EOPNOTSUPP) {
+		log_warn("workspace '%s' has no limit: %s", name, err_text(err));
+		*err = (struct err){ 0 };
+		r = 0;
+	}
+	if (r == 0 && is_new && mkdirat(dir, name, 0700) < 0)
+		r = err_set(err, errno, "%m");
+	return r;
+}
+
+int named_workspace_take(char *ret_path, bool *ret_limited, const char *tenant, const char *name,
+			 uint64_t size, struct err *err)
+{
+	char disk[WORKSPACE_NAME_MAX + sizeof(DISK_OF)];
 	auto_close int dir = -1;
 	int r = check_name(name, err);
 
@@ -63,12 +102,30 @@ int named_workspace_take(char *ret_path, const char *tenant, const char *name, s
 		r = lock(&held, dir, name, err);
 	if (r < 0)
 		return r;
-	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
-		return err_set(err, errno, "workspace '%s': %m", name);
 	if ((size_t)snprintf(ret_path, PATH_LEN, "%s/workspaces/%s/%s", state_dir(), tenant,
 			     name) >= PATH_LEN)
 		return err_set(err, ENAMETOOLONG, "workspace '%s': path too long", name);
+	r = make(ret_limited, dir, name, size, err);
+	if (r == 0 && *ret_limited)
+		r = workspace_disk_mount(dir, disk_of(name, disk), ret_path, size, err);
+	if (r < 0)
+		return err_wrap(err, r, "workspace '%s'", name);
+	if (*ret_limited)
+		snprintf(mounted, sizeof(mounted), "%s", ret_path);
 	return 0;
+}
+
+uint64_t named_workspace_size(const char *tenant, const char *name)
+{
+	char disk[WORKSPACE_NAME_MAX + sizeof(DISK_OF)];
+	auto_close int dir = -1;
+	uint64_t size, used;
+
+	return check_name(name, NULL) == 0 &&
+			       tenant_dir_open(&dir, KIND, tenant, false, NULL) == 0 &&
+			       workspace_disk_size(dir, disk_of(name, disk), &size, &used)
+		       ? size
+		       : 0;
 }
 
 /* ---- all of them ---- */
@@ -90,6 +147,7 @@ static int each_of(int dir, const char *tenant,
 	if (!d && copy >= 0)
 		close(copy);
 	while (r == 0 && d && (de = readdir(d))) {
+		char disk[WORKSPACE_NAME_MAX + sizeof(DISK_OF)];
 		struct named_workspace w = { 0 };
 		struct stat st;
 
@@ -99,14 +157,16 @@ static int each_of(int dir, const char *tenant,
 		snprintf(w.tenant, sizeof(w.tenant), "%s", tenant);
 		snprintf(w.name, sizeof(w.name), "%.63s", de->d_name);
 		w.in_use = is_in_use(dir, de->d_name);
+		if (workspace_disk_size(dir, disk_of(w.name, disk), &w.size, &w.used))
+			fstatat(dir, disk, &st, AT_SYMLINK_NOFOLLOW);
 		w.changed_s = (uint64_t)st.st_mtime;
 		r = fn(arg, &w);
 	}
 	return r;
 }
 
-int named_workspace_each(int (*fn)(void *arg, const struct named_workspace *w), void *arg,
-			 struct err *err)
+int named_workspace_each(const char *tenant, int (*fn)(void *arg, const struct named_workspace *w),
+			 void *arg, struct err *err)
 {
 	int top = -1, r = tenant_dir_open_all(&top, KIND, false, err);
 	auto_dir DIR *d = NULL;
@@ -122,7 +182,8 @@ int named_workspace_each(int (*fn)(void *arg, const struct named_workspace *w), 
 		return err_set(err, ENOMEM, "workspaces: %m");
 	}
 	while (r == 0 && (de = readdir(d))) {
-		auto_close int dir = tenant_dir_name_is_good(de->d_name)
+		auto_close int dir = tenant_dir_name_is_good(de->d_name) &&
+						     (!tenant || !strcmp(tenant, de->d_name))
 					     ? openat(top, de->d_name, TENANT_DIR_FLAGS)
 					     : -1;
 
@@ -201,6 +262,7 @@ int named_workspace_remove(const char *tenant, const char *name, struct err *err
 {
 	auto_close int dir = -1, locked = -1, top = -1;
 	char file[WORKSPACE_NAME_MAX + sizeof(LOCK_OF)];
+	char disk[WORKSPACE_NAME_MAX + sizeof(DISK_OF)];
 	int r = check_name(name, err);
 
 	if (r == 0)
@@ -218,6 +280,9 @@ int named_workspace_remove(const char *tenant, const char *name, struct err *err
 	r = lock(&locked, dir, name, err);
 	if (r < 0)
 		return r;
+	r = workspace_disk_remove(dir, disk_of(name, disk), err);
+	if (r < 0)
+		return err_wrap(err, r, "workspace '%s'", name);
 	r = empty_all(top);
 	if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)
 		r = -errno;

@@ -11,6 +11,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/option.h"
 #include "userspace/pipeline/agent_frame.h"
 
 #define HUB_TURNS     64 /* messages in one turn */
@@ -236,19 +237,26 @@ void execs_answer(struct execs *x, uint32_t id, int r, const char *text)
 	tell(x, HUB_DONE, id, 0, 0, NULL, -1);
 }
 
-/* Two strings, each with its NUL inside the message. */
+/* Three strings, each with its NUL inside the message. */
 static void take_snapshot(struct execs *x, const struct hub_msg *m)
 {
-	size_t n = m->n ? strnlen(m->words, m->n) + 1 : 0;
+	const char *word[3] = { m->words };
+	uint64_t max = 0;
+	size_t n = 0;
+
+	for (int i = 1; i < 3 && n < m->n; i++) {
+		n += strnlen(m->words + n, m->n - n) + 1;
+		word[i] = m->words + n;
+	}
 
 	if (!m->id || find(x, m->id))
 		return;
 	if (!x->snapshot || !x->sandbox)
 		fail_errno(x, m->id, EXIT_OURS, -EAGAIN, "the sandbox does not run yet");
-	else if (n >= m->n || m->words[m->n - 1])
+	else if (n >= m->n || m->words[m->n - 1] || parse_u64(word[1], &max) < 0)
 		fail_errno(x, m->id, EXIT_OURS, -EINVAL, "malformed request");
 	else
-		x->snapshot(x->arg, m->id, m->words, m->words + n);
+		x->snapshot(x->arg, m->id, word[0], max, word[2]);
 }
 
 /* Its terminal came: what it shows goes through a relay like all output. */

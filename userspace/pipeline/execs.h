@@ -25,7 +25,7 @@ struct execs {
 	struct exec_job job[SANDBOX_EXECS_MAX];
 	int clients, running;
 	/* A snapshot is wanted; answered by execs_answer with this id. NULL: none can be taken. */
-	void (*snapshot)(void *arg, uint32_t id, const char *name, const char *who);
+	void (*snapshot)(void *arg, uint32_t id, const char *name, uint64_t max, const char *who);
 	/* One began whose words are kept. NULL: nobody is told. */
 	void (*began)(void *arg, uint32_t pid, const char *words, size_t n);
 	void *arg;

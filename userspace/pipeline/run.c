@@ -656,7 +656,7 @@ static void tell_snapshot(struct run *run, const struct snapshots_row *row, cons
 		engine_send_record(run->engine_fd, rec.p, rec.n);
 }
 
-static int begin_snapshot(struct run *run, const char *name, struct err *err)
+static int begin_snapshot(struct run *run, const char *name, uint64_t max, struct err *err)
 {
 	if (run->starting)
 		return err_set(err, EAGAIN, "the sandbox does not run yet");
@@ -665,17 +665,17 @@ static int begin_snapshot(struct run *run, const char *name, struct err *err)
 			       "snapshot: /workspace is a directory of the host: it is not the "
 			       "sandbox's to copy");
 	return snapshot_job_begin(&run->snapshot, run->sandbox,
-				  run->spec.tenant ? run->spec.tenant : "default", name, UINT64_MAX,
+				  run->spec.tenant ? run->spec.tenant : "default", name, max,
 				  run->uid, run->gid, err);
 }
 
 /* By somebody at the other end of the hub. */
-static void want_snapshot(void *arg, uint32_t id, const char *name, const char *who)
+static void want_snapshot(void *arg, uint32_t id, const char *name, uint64_t max, const char *who)
 {
 	struct snapshots_row row = { 0 };
 	struct run *run = arg;
 	struct err err = { 0 };
-	int r = begin_snapshot(run, name, &err);
+	int r = begin_snapshot(run, name, max, &err);
 
 	if (r == 0) {
 		run->snapshot.id = id;
