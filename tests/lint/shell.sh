@@ -9,4 +9,4 @@ if ! command -v shellcheck >/dev/null; then
 	exit 77
 fi
 mapfile -t list < <(files '*.sh')
-shellcheck -x -P SCRIPTDIR "${list[@]}" .ci/run .ci/deps tests/vm/vmtest tests/vm/check
+shellcheck -x -P SCRIPTDIR "${list[@]}" .ci/run .ci/deps .ci/runsc tests/vm/vmtest tests/vm/check

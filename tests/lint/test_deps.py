@@ -22,10 +22,11 @@ class Deps(unittest.TestCase):
             program("uname", "echo " + machine)
             program("apt-get", 'echo "$@" >> %s/apt' % top)
             program("id", "echo %d" % uid)
+            program("second", 'echo "second runsc of $1"; exit 1')
             with open(os.path.join(top, "os-release"), "w") as f:
                 f.write(os_release)
             done = subprocess.run(["sh", SCRIPT], capture_output=True, text=True, env={
-                "PATH": top + ":/usr/bin:/bin", "OS_RELEASE": f.name})
+                "PATH": top + ":/usr/bin:/bin", "OS_RELEASE": f.name, "SECOND_RUNSC": top + "/second"})
             apt = ""
             if os.path.exists(top + "/apt"):
                 with open(top + "/apt") as f:
@@ -62,6 +63,16 @@ class Deps(unittest.TestCase):
         self.assertIn("install -q -y --no-install-recommends libhyperscan-dev\n", apt)
         code, out, err, apt = self.run_on(debian, installed=True, missing=["libhyperscan-dev"], scanner=False, uid=1000)
         self.assertEqual((code, err, apt), (0, "", ""))
+
+    def test_a_second_runsc_for_the_tests(self):
+        """Installed or not; and where there is none, all else is as it was."""
+        for release, of in (("12", "bookworm-backports"), ("13", "bookworm")):
+            for installed in (True, False):
+                code, out, err, apt = self.run_on("ID=debian\nVERSION_ID=%s\n" % release, installed=installed)
+                self.assertEqual((code, err), (0, ""))
+                self.assertIn("second runsc of %s\n" % of, out)
+        self.assertNotIn("second runsc", self.run_on("ID=debian\nVERSION_ID=12\n", machine="aarch64")[1])
+        self.assertNotIn("second runsc", self.run_on("ID=ubuntu\nVERSION_ID=24.04\n")[1])
 
     def refused(self, *words, **host):
         code, out, err, apt = self.run_on(**host)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sandbox under gVisor: the same policy, told the same way, and nothing left behind. With each runsc that there is:
-the distribution's, and those of WARDER_RUNSC_ALSO (paths with ':' between them)."""
+"""A sandbox under gVisor: the same policy, told the same way, and nothing left behind. With each runsc that there is, and
+what depends on it with each platform."""
 
 import json
 import os
@@ -16,13 +16,13 @@ import leftovers
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_agent
 import test_egress
+from gvisor import RUNSCS, each_runsc
 from terminal import Terminal
 from warder import *
 
 need_root()
 
 PY = PYTHON_IN_SANDBOX
-RUNSCS = [p for p in ["/usr/bin/runsc", *os.environ.get("WARDER_RUNSC_ALSO", "").split(":")] if os.access(p, os.X_OK)]
 
 
 def gvisor_processes():
@@ -40,7 +40,7 @@ def gvisor_processes():
 
 
 class GvisorCase(TestCase):
-    runsc = None
+    runsc = platform = None
 
     @classmethod
     def setUpClass(cls):
@@ -49,9 +49,11 @@ class GvisorCase(TestCase):
 
     def setUp(self):
         super().setUp()
-        self.env["WARDER_RUNSC"] = self.runsc or RUNSCS[0]
+        self.env["WARDER_RUNSC"] = (self.runsc or RUNSCS[0]).path
 
     def session_argv(self, command, options=()):
+        if self.platform and "--platform" not in options:
+            options = ["--platform", self.platform, *options]
         return super().session_argv(command, ["--backend", "gvisor", *options])
 
     def sh(self, script, *options, **kw):
@@ -365,7 +367,7 @@ class Life(GvisorCase):
 
     def test_one_that_others_can_change_is_not_run(self):
         path = self.path("runsc")
-        shutil.copy(RUNSCS[0], path)
+        shutil.copy(RUNSCS[0].path, path)
         os.chmod(path, 0o777)
         self.env["WARDER_RUNSC"] = path
         s = self.session("true")
@@ -417,12 +419,12 @@ class Hostile(GvisorCase):
 
 class Agent(test_agent.AgentCase):
     """Further commands: started by the launcher, who tells of them, since gVisor does not."""
-    runsc = None
+    runsc = platform = None
     setUpClass = GvisorCase.setUpClass
 
     def setUp(self):
         super().setUp()
-        self.env["WARDER_RUNSC"] = self.runsc or RUNSCS[0]
+        self.env["WARDER_RUNSC"] = (self.runsc or RUNSCS[0]).path
 
     def test_create_exec_rm(self):
         self.start()
@@ -454,14 +456,7 @@ class Agent(test_agent.AgentCase):
         self.wait_sealed(session)
 
 
-def load_tests(loader, tests, pattern):
-    """All of it once more for each further runsc."""
-    suite = unittest.TestSuite(tests)
-    for i, path in enumerate(RUNSCS[1:], 2):
-        for case in (Ends, View, Workspaces, Terminals, Network, Life, Agent):
-            suite.addTests(loader.loadTestsFromTestCase(type("%s%d" % (case.__name__, i), (case,), {"runsc": path})))
-    return suite
-
+load_tests = each_runsc(Workspaces, Terminals, Network, Life, Agent, every=(Ends, View))
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,6 +4,7 @@
 import os
 import unittest
 
+from gvisor import RUNSCS, each_runsc
 from warder import *
 
 need_root()
@@ -21,14 +22,19 @@ def part_of(pid):
 
 
 class Escape(TestCase):
+    runsc = platform = None
+
     def setUp(self):
         super().setUp()
+        self.runsc = self.runsc or RUNSCS[0]
+        self.platform = self.platform or self.runsc.platforms[0]
+        self.env["WARDER_RUNSC"] = self.runsc.path
         self.inject = helper("inject")
 
     def start(self):
         """A sandbox whose guest runs; (finish, pids of its processes by their first word)."""
         proc, finish = self.start_session("sh", "-c", "echo up; while :; do sleep 1; done",
-                                          options=("--backend", "gvisor"))
+                                          options=("--backend", "gvisor", "--platform", self.platform))
         self.assertEqual(proc.stdout.readline(), b"up\n")
         tree = {}
 
@@ -93,13 +99,15 @@ class Escape(TestCase):
 
     def test_what_is_its_own_work(self):
         """The harmless twin: the same means, and a call that is no sign of anything."""
-        proc, finish = self.start_session("sh", "-c", "echo up; sleep 5; exit 4", options=("--backend", "gvisor"))
+        proc, finish = self.start_session("sh", "-c", "echo up; sleep 5; exit 4", options=("--backend", "gvisor", "--platform", self.platform))
         self.assertEqual(proc.stdout.readline(), b"up\n")
         s = finish()
         self.assertEqual(s.code, 4, s)
         self.assertEqual(s.kinds("escape"), [])
         self.assertEqual({e["proc"]["part"] for e in s.kinds("exit") if e["vantage"] == "kernel"}, {"gofer", "sentry"})
 
+
+load_tests = each_runsc(every=(Escape,))
 
 if __name__ == "__main__":
     unittest.main()

@@ -48,7 +48,8 @@ subprocess.run(["/bin/true", "a b", ""], check=True)
 
 class Guest(TestCase):
     def guest(self, *command, options=(), **kw):
-        s = self.session(*command, options=("--backend", "gvisor", *options), **kw)
+        s = self.session(*command, options=("--backend", "gvisor", *(("--platform", self.platform) if self.platform else ()),
+                                           *options), **kw)
         self.assertTrue(os.path.isdir(s.folder), s)
         return s
 
@@ -147,6 +148,8 @@ class Guest(TestCase):
         self.assertEqual(s.code, 0, s)
         self.assertEqual([e["rule"]["name"] for e in s.kinds("rule.alert")], [])
 
+
+load_tests = each_runsc(every=(Guest,))
 
 if __name__ == "__main__":
     unittest.main()
