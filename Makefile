@@ -335,6 +335,10 @@ check: all test-bins ## run the tests; as root also those that load BPF and ente
 check-root: all test-bins ## as root: run only the tests that need root, and those of the sinks
 	$(Q)$(RUN_TESTS) --suite root,scenarios,bpf,export $(T)
 
+.PHONY: check-gvisor-corpus
+check-gvisor-corpus: all test-bins ## as root: all scenarios under gVisor; `make check` takes one of each kind
+	$(Q)WARDER_ALL_SCENARIOS=1 $(RUN_TESTS) -v --timeout 3000 root/scenarios
+
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 .PHONY: check-asan
 check-asan: ## run the tests that need no root under ASan and UBSan (products in $(BUILD)-asan)

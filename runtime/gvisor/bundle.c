@@ -306,6 +306,7 @@ int gvisor_words(const struct sandbox_plan *p, const struct gvisor_runsc *r, boo
 		head.exec_n = exec.n;
 	}
 	buf_add(out, p->session, strlen(p->session) + 1);
+	buf_add(out, p->cwd, strlen(p->cwd) + 1);
 	if (out->failed)
 		return err_set(err, ENOMEM, "gVisor's command lines: %m");
 	head.size = (uint32_t)out->n;

@@ -32,7 +32,8 @@ struct gvisor_guest {
 	bool made;
 	int listen_fd;
 	int news[2]; /* ours, the engine's */
-	bool open, started, closed;
+	bool open, started, ended, closed;
+	int status;
 	struct gvisor_news who;
 };
 
@@ -177,6 +178,9 @@ static void note(struct gvisor_guest *g, const struct gvisor_news *news)
 		g->who = *news;
 	} else if (news->what == GVISOR_NEWS_STARTED) {
 		g->started = true;
+	} else if (news->what == GVISOR_NEWS_ENDED) {
+		g->ended = true;
+		g->status = (int)news->status;
 	} else if (news->what == GVISOR_NEWS_CLOSED) {
 		g->closed = true;
 	}
@@ -289,6 +293,14 @@ bool gvisor_guest_has_started(struct gvisor_guest *g, bool *ret_closed)
 		note(g, &news);
 	*ret_closed = g->closed || n >= 0;
 	return g->started;
+}
+
+bool gvisor_guest_has_ended(struct gvisor_guest *g, int timeout_ms, int *ret_status)
+{
+	if (wait_news(g, &g->ended, end_of(timeout_ms), "guest's end", NULL) < 0)
+		return false;
+	*ret_status = g->status;
+	return true;
 }
 
 int gvisor_guest_fd(const struct gvisor_guest *g)

@@ -39,6 +39,9 @@ int gvisor_guest_fd(const struct gvisor_guest *g);
 /* Has the guest's first event come? Sets *ret_closed when none will come any more. Does not wait. */
 bool gvisor_guest_has_started(struct gvisor_guest *g, bool *ret_closed);
 
+/* Was the end of the guest's first process told? Sets *ret_status as wait(2) has it. Waits while more may come. */
+bool gvisor_guest_has_ended(struct gvisor_guest *g, int timeout_ms, int *ret_status);
+
 /* What `runsc trace list` printed: is there one session, with our name and our sink? Sets *ret_dropped to the messages
  * that the sink lost so far. -ENOENT, -EBADMSG. */
 int gvisor_trace_list_parse(struct str text, uint64_t *ret_dropped, struct err *err);

@@ -333,9 +333,9 @@ static void give_back(struct gvisor_sink *s)
 	}
 }
 
-void gvisor_sink_tell(const struct gvisor_sink *s, enum gvisor_news_what what)
+void gvisor_sink_tell(const struct gvisor_sink *s, enum gvisor_news_what what, uint32_t status)
 {
-	tell(s, &(struct gvisor_news){ .what = what });
+	tell(s, &(struct gvisor_news){ .what = what, .status = status });
 }
 
 bool gvisor_sink_next(struct gvisor_sink *s, struct gvisor_packet *ret)
@@ -352,7 +352,7 @@ bool gvisor_sink_next(struct gvisor_sink *s, struct gvisor_packet *ret)
 		if (s->tail == LOAD(s->head)) {
 			/* Behind all that was said before. */
 			if (closed && !s->told_closed)
-				gvisor_sink_tell(s, GVISOR_NEWS_CLOSED);
+				gvisor_sink_tell(s, GVISOR_NEWS_CLOSED, 0);
 			s->told_closed |= closed;
 			return false;
 		}

@@ -33,6 +33,7 @@ enum gvisor_sink_state {
 enum gvisor_news_what {
 	GVISOR_NEWS_OPEN = 1, /* connected and greeted; who it was */
 	GVISOR_NEWS_STARTED,  /* the container's start was told */
+	GVISOR_NEWS_ENDED,    /* process 1 of the guest; how */
 	GVISOR_NEWS_CLOSED,   /* and all that came was read */
 };
 
@@ -40,7 +41,7 @@ struct gvisor_news {
 	uint32_t what;
 	int32_t pid; /* OPEN: who connected (SO_PEERCRED) */
 	uint32_t uid;
-	uint32_t pad;
+	uint32_t status; /* ENDED: as wait(2) has it */
 };
 
 struct gvisor_sink_options {
@@ -79,6 +80,6 @@ struct gvisor_packet {
 bool gvisor_sink_next(struct gvisor_sink *s, struct gvisor_packet *ret);
 void gvisor_sink_stats(const struct gvisor_sink *s, struct gvisor_sink_stats *ret);
 /* To the root part. */
-void gvisor_sink_tell(const struct gvisor_sink *s, enum gvisor_news_what what);
+void gvisor_sink_tell(const struct gvisor_sink *s, enum gvisor_news_what what, uint32_t status);
 
 #endif

@@ -107,6 +107,8 @@ class Ends(GvisorCase):
         s = self.sh("i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done; echo all", "--pids", "10")
         self.assertIn(b"fork", s.err.lower(), s)
         self.assertNotIn(b"all", s.out)
+        self.assertEqual({(e["limit"]["type"], e["limit"]["effect"], e["vantage"]) for e in s.kinds("limit")},
+                         {("pids", "refused", "guest")})
         s = self.sh("i=0; while [ $i -lt 8 ]; do sleep 0 & i=$((i+1)); done; wait; echo all", "--pids", "20")
         self.assertEqual((s.code, s.out), (0, b"all\n"), s)
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "userspace/base/auto.h"
 #include "userspace/capture/internal.h"
+#include "userspace/capture/metadata.h"
 
 static const char *const addresses[] = {
 	"169.254.169.254", /* AWS, Azure, GCP, OpenStack, Oracle, DigitalOcean, ... */
@@ -22,15 +23,31 @@ static const char *const addresses[] = {
 	"192.0.0.192",	   /* Oracle, classic */
 };
 
+static bool key_of(size_t i, struct metadata_key *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	return inet_pton(AF_INET, addresses[i], ret->addr) == 1 ||
+	       inet_pton(AF_INET6, addresses[i], ret->addr) == 1;
+}
+
+bool metadata_has(const uint8_t addr[16])
+{
+	struct metadata_key key;
+
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
+		if (key_of(i, &key) && !memcmp(key.addr, addr, sizeof(key.addr)))
+			return true;
+	return false;
+}
+
 int metadata_fill(int map_fd, struct err *err)
 {
 	const uint32_t yes = 1;
 
 	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
-		struct metadata_key key = { 0 };
+		struct metadata_key key;
 
-		if (inet_pton(AF_INET, addresses[i], key.addr) != 1 &&
-		    inet_pton(AF_INET6, addresses[i], key.addr) != 1)
+		if (!key_of(i, &key))
 			return err_set(err, EINVAL, "metadata address '%s'", addresses[i]);
 		if (bpf_map_update_elem(map_fd, &key, &yes, BPF_ANY) < 0)
 			return err_set(err, errno, "metadata addresses: %m");

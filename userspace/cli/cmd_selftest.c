@@ -15,6 +15,7 @@
 
 #define ROWS_MAX 128
 #define JOBS_MAX 16
+#define LETTERS	 "B blocked, D detected, K killed"
 
 struct selftest_args {
 	const char *policy, *backend, *only;
@@ -49,7 +50,8 @@ static const char PURPOSE[] =
 	"Exit code: 0 all as expected, 1 a hole, or an attack that could not be tried; 125 an error.";
 
 struct job {
-	const struct scenario *s;
+	const struct scenario *s; /* `as`, once the backend is known */
+	struct scenario as;
 	struct finding f;
 	bool done;
 };
@@ -58,9 +60,9 @@ struct selftest {
 	struct trials trials;
 	struct job jobs[ROWS_MAX];
 	size_t n, next, done;
-	bool strict, progress;
+	size_t printed; /* rows that are out: in the table's order, each as soon as it and those before it are known */
+	bool strict, progress, rows;
 	pthread_mutex_t lock;
-	struct err twins_err;
 };
 
 /* ---- doing it ---- */
@@ -72,10 +74,39 @@ static void stop(int sig)
 	stopped = sig;
 }
 
-static void show_progress(struct selftest *st, const char *id)
+static void clear_progress(const struct selftest *st)
+{
+	if (st->progress)
+		fputs("\r\033[K", stderr);
+}
+
+static void show_progress(const struct selftest *st, const char *id)
 {
 	if (st->progress)
 		fprintf(stderr, "\r%zu of %zu (%s) \033[K", st->done, st->n, id);
+}
+
+static void print_row(const struct job *j, bool list);
+
+/* Whoever reads a file of ours, or a pipe, has what is known so far. */
+static void print_known(struct selftest *st)
+{
+	if (!st->rows || st->printed == st->n || !st->jobs[st->printed].done)
+		return;
+	clear_progress(st);
+	while (st->printed < st->n && st->jobs[st->printed].done)
+		print_row(&st->jobs[st->printed++], false);
+	fflush(stdout);
+}
+
+/* What its harmless twin did is known before. */
+static void add_twin(struct finding *f, const struct finding *twin)
+{
+	f->twin = twin->twin;
+	if (f->twin == TWIN_LOUD && f->outcome == OUTCOME_HOLDS) {
+		f->outcome = OUTCOME_HOLE;
+		memcpy(f->why, twin->why, sizeof(f->why));
+	}
 }
 
 static void *work(void *arg)
@@ -83,6 +114,7 @@ static void *work(void *arg)
 	struct selftest *st = arg;
 
 	for (;;) {
+		struct finding twin;
 		struct job *j;
 
 		pthread_mutex_lock(&st->lock);
@@ -90,10 +122,13 @@ static void *work(void *arg)
 		pthread_mutex_unlock(&st->lock);
 		if (!j)
 			return NULL;
+		twin = j->f;
 		scenario_try(&j->f, &st->trials, j->s, st->strict);
+		add_twin(&j->f, &twin);
 		pthread_mutex_lock(&st->lock);
 		j->done = true;
 		st->done++;
+		print_known(st);
 		show_progress(st, j->s->id);
 		pthread_mutex_unlock(&st->lock);
 	}
@@ -106,13 +141,10 @@ static void twin_found(void *arg, struct str id, const char *why)
 	for (size_t i = 0; i < st->n; i++) {
 		struct finding *f = &st->jobs[i].f;
 
-		if (!str_eqz(id, st->jobs[i].s->id))
+		if (!str_eqz(id, st->jobs[i].s->id) || (why && st->jobs[i].s->no_twin))
 			continue;
 		f->twin = why ? TWIN_LOUD : TWIN_QUIET;
-		if (why && f->outcome == OUTCOME_HOLDS) {
-			f->outcome = OUTCOME_HOLE;
-			snprintf(f->why, sizeof(f->why), "%s", why);
-		}
+		snprintf(f->why, sizeof(f->why), "%s", why ? why : "");
 	}
 }
 
@@ -122,6 +154,12 @@ static int try_all(struct selftest *st, size_t jobs, struct err *err)
 	size_t n = 0;
 	int r;
 
+	show_progress(st, "twins");
+	r = twins_try(&st->trials, twin_found, st, err);
+	if (r < 0) {
+		clear_progress(st);
+		return r;
+	}
 	for (; n < jobs; n++)
 		if (pthread_create(&threads[n], NULL, work, st))
 			break;
@@ -129,11 +167,18 @@ static int try_all(struct selftest *st, size_t jobs, struct err *err)
 		work(st);
 	for (size_t i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
-	show_progress(st, "twins");
-	r = stopped ? err_set(err, EINTR, "stopped") : twins_try(&st->trials, twin_found, st, err);
-	if (st->progress)
-		fprintf(stderr, "\r\033[K");
-	return r;
+	clear_progress(st);
+	return stopped ? err_set(err, EINTR, "stopped") : 0;
+}
+
+static void judge_by_backend(struct selftest *st, const char *backend)
+{
+	for (size_t i = 0; i < st->n; i++) {
+		struct job *j = &st->jobs[i];
+
+		j->as = scenario_under(j->s, backend);
+		j->s = &j->as;
+	}
 }
 
 /* ---- choosing ---- */
@@ -197,28 +242,41 @@ static const char *letters(unsigned set, char ret[4])
 	return ret;
 }
 
-static void print_text(const struct selftest *st, bool list)
+static void print_head(void)
 {
-	size_t holes = 0, errors = 0;
+	printf("%-5s %-10s %-6s %-6s %-6s %s\n", "id", "technique", "expect", "got", "", "attack");
+}
+
+static void print_row(const struct job *j, bool list)
+{
 	char want[4], got[4];
 
-	printf("%-5s %-10s %-6s %-6s %-6s %s\n", "id", "technique", "expect", "got", "", "attack");
-	for (size_t i = 0; i < st->n; i++) {
-		const struct job *j = &st->jobs[i];
+	printf("%-5s %-10.*s %-6s %-6s %-6s %s\n", j->s->id, (int)strcspn(j->s->attack, " "),
+	       j->s->attack, letters(j->s->expect, want),
+	       list ? "" : letters(j->f.got & j->s->expect, got),
+	       list ? "" : outcomes[j->f.outcome], j->s->title);
+	if (j->f.why[0])
+		printf("      %s\n", j->f.why);
+}
 
-		printf("%-5s %-10.*s %-6s %-6s %-6s %s\n", j->s->id,
-		       (int)strcspn(j->s->attack, " "), j->s->attack, letters(j->s->expect, want),
-		       list ? "" : letters(j->f.got & j->s->expect, got),
-		       list ? "" : outcomes[j->f.outcome], j->s->title);
-		if (j->f.why[0])
-			printf("      %s\n", j->f.why);
-		holes += j->f.outcome == OUTCOME_HOLE;
-		errors += j->f.outcome == OUTCOME_ERROR;
+static void print_sum(const struct selftest *st)
+{
+	size_t holes = 0, errors = 0;
+
+	for (size_t i = 0; i < st->n; i++) {
+		holes += st->jobs[i].f.outcome == OUTCOME_HOLE;
+		errors += st->jobs[i].f.outcome == OUTCOME_ERROR;
 	}
-	puts("B blocked, D detected, K killed");
-	if (!list)
-		printf("%zu attacks: %zu hold, %zu holes, %zu could not be tried\n", st->n,
-		       st->n - holes - errors, holes, errors);
+	printf("%zu attacks: %zu hold, %zu holes, %zu could not be tried\n", st->n,
+	       st->n - holes - errors, holes, errors);
+}
+
+static void print_list(const struct selftest *st)
+{
+	print_head();
+	for (size_t i = 0; i < st->n; i++)
+		print_row(&st->jobs[i], true);
+	puts(LETTERS);
 }
 
 static void json_has(struct json *j, const char *key, unsigned set, unsigned bit)
@@ -310,9 +368,16 @@ static int selftest(struct selftest *st, const struct selftest_args *args)
 	}
 	sigaction(SIGINT, &(struct sigaction){ .sa_handler = stop }, NULL);
 	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
-	st->progress = isatty(STDERR_FILENO) && isatty(STDOUT_FILENO);
+	st->progress = isatty(STDERR_FILENO);
+	st->rows = !args->json;
 	st->strict = !args->policy;
 	r = trials_init(&st->trials, args->policy, args->backend, &err);
+	if (r == 0)
+		judge_by_backend(st, st->trials.on);
+	if (r == 0 && st->rows) {
+		print_head();
+		fflush(stdout);
+	}
 	if (r == 0)
 		r = try_all(st, jobs, &err);
 	trials_done(&st->trials);
@@ -346,13 +411,19 @@ int cmd_selftest(int argc, char **argv)
 			args.only);
 		return cli_bad_usage("selftest", &err);
 	}
-	if (!args.list)
+	if (args.list)
+		judge_by_backend(&st, args.backend);
+	else
 		code = selftest(&st, &args);
 	if (code == EXIT_WARDER)
 		return code;
-	if (args.json)
+	if (args.json) {
 		print_json(&st, args.list);
-	else
-		print_text(&st, args.list);
+	} else if (args.list) {
+		print_list(&st);
+	} else {
+		puts(LETTERS);
+		print_sum(&st);
+	}
 	return cli_finish_output(code);
 }

@@ -136,7 +136,9 @@ static void look_at_guest(struct engine *e)
 	if (now.bad > told->bad && !told->bad)
 		suspect(e, WIRE_ESCAPE_GUEST_DIVERGENCE, "the sentry sent a message that is none");
 	if (now.started && !told->started)
-		gvisor_sink_tell(e->guest.sink, GVISOR_NEWS_STARTED);
+		gvisor_sink_tell(e->guest.sink, GVISOR_NEWS_STARTED, 0);
+	if (now.ended && !told->ended)
+		gvisor_sink_tell(e->guest.sink, GVISOR_NEWS_ENDED, now.status);
 	*told = now;
 }
 

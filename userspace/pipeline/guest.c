@@ -43,8 +43,10 @@ struct guest_process *guest_process(struct guest *g, int32_t pid, bool make)
 	if (p || !make)
 		return p;
 	p = (struct guest_process *)lru_add(&g->processes, &key);
-	if (p)
+	if (p) {
 		p->pid = pid;
+		p->stdin_type = UINT8_MAX;
+	}
 	return p;
 }
 
@@ -234,6 +236,7 @@ static void cloned(struct guest *g, const struct seccheck_msg *m)
 	child = guest_process(g, m->new_tgid, true);
 	if (child) {
 		child->ppid = m->c.tgid;
+		child->stdin_type = g->process ? g->process->stdin_type : UINT8_MAX;
 		memcpy(child->comm, w.h.comm, sizeof(child->comm));
 	}
 	w.h.ret = m->new_tgid;
@@ -253,6 +256,10 @@ static void ended(struct guest *g, const struct seccheck_msg *m)
 		return;
 	guest_fds_close(g, m->c.tgid);
 	w.status = (uint32_t)m->exit_status & 0xffff;
+	if (m->c.tgid == 1) {
+		g->stats.ended = true;
+		g->stats.status = w.status;
+	}
 	guest_begin(g, sizeof(w));
 	guest_send(g, &w, sizeof(w));
 	g->process = NULL;
@@ -268,7 +275,11 @@ static void chrooted(struct guest *g, const struct seccheck_msg *m)
 
 static void handle(struct guest *g, const struct seccheck_msg *m)
 {
+	guest_limit(g, m);
 	switch (m->type) {
+	case SECCHECK_CLONE_CALL: /* of interest only where a limit refused it */
+	case SECCHECK_FORK_CALL:
+		break;
 	case SECCHECK_START:
 		g->stats.started = true;
 		guest_start(g, m);

@@ -41,7 +41,9 @@ struct guest_stats {
 	uint64_t drops_back;  /* how often its count of those went backwards */
 	uint64_t undescribed; /* programs that were started and not described */
 	uint64_t records;
-	bool started; /* the container's start was told */
+	bool started;	 /* the container's start was told */
+	bool ended;	 /* the end of process 1 was told */
+	uint32_t status; /* how, as wait(2) has it */
 };
 
 int guest_new(struct guest **ret, const struct guest_options *opt);

@@ -98,7 +98,7 @@ static void send_exec(struct guest *g, const struct seccheck_msg *m, struct str 
 	set_comm(&w.h, exe);
 	w.ruid = m->c.ruid;
 	w.loginuid = UINT32_MAX;
-	w.stdin_type = UINT8_MAX; /* not told */
+	w.stdin_type = g->process ? g->process->stdin_type : UINT8_MAX;
 	w.argc = (uint32_t)m->argv.n;
 	w.args_total = (uint32_t)args.n;
 	w.env_total = (uint32_t)(m->env.bytes + m->env.n);

@@ -74,12 +74,33 @@ void guest_fds_close(struct guest *g, int32_t pid)
 	}
 }
 
+/* What stands behind a descriptor, by the name that the sentry has for it. Another thread cannot change that, but
+ * the descriptor can be closed and its number used again: who asks for a socket at 0 has made it one. */
+static uint8_t stdin_type(struct str name)
+{
+	static const struct {
+		const char *begins;
+		uint8_t type;
+	} names[] = {
+		{ "socket:", WIRE_STDIN_SOCKET }, { "pipe:", WIRE_STDIN_PIPE },
+		{ "/dev/null", WIRE_STDIN_NULL }, { "/dev/pts/", WIRE_STDIN_TTY },
+		{ "/", WIRE_STDIN_FILE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_starts(name, str_from(names[i].begins)))
+			return names[i].type;
+	return UINT8_MAX;
+}
+
 void guest_dup(struct guest *g, const struct seccheck_msg *m)
 {
 	struct guest_fd *from, *to, copy;
 
 	if (!m->has_exit || m->error || m->fd == m->new_fd)
 		return;
+	if (!m->new_fd && g->process)
+		g->process->stdin_type = stdin_type(m->fd_path);
 	forget(g, m->c.tgid, m->new_fd);
 	from = guest_fd(g, m->c.tgid, m->fd, false);
 	if (!from)

@@ -8,6 +8,9 @@
 #include <sys/un.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/capture/metadata.h"
+#include "userspace/capture/watched.h"
+#include "userspace/event/path.h"
 #include "userspace/pipeline/guest_priv.h"
 
 #define SOCK_TYPE_MASK 0xf
@@ -135,6 +138,33 @@ static struct wire_net record_of(struct guest *g, const struct seccheck_msg *m, 
 	return w;
 }
 
+/* What bpf/metadata.bpf.c tells where the guest's connect reaches the host's kernel: without a network it does not. */
+static void seek_metadata(struct guest *g, const struct seccheck_msg *m, const struct address *a)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	uint8_t b[16] = { 0 };
+	uint64_t args[6] = { 0 };
+	bool is_mapped = a->family == AF_INET6 && !memcmp(a->b, mapped, sizeof(mapped));
+
+	if (a->family != AF_INET && a->family != AF_INET6)
+		return;
+	memcpy(b, is_mapped ? a->b + 12 : a->b, is_mapped || a->family == AF_INET ? 4 : 16);
+	if (!metadata_has(b))
+		return;
+	memcpy(args, b, sizeof(b));
+	args[2] = a->port;
+	args[3] = is_mapped ? AF_INET : a->family;
+	guest_escape(g, m, WIRE_ESCAPE_METADATA, (struct str){ 0 }, args);
+}
+
+/* The socket of a container engine, by its name. */
+static void seek_engine(struct guest *g, const struct seccheck_msg *m, struct str path)
+{
+	if (path.n && path.p[0] &&
+	    watched_class_of(path_join(&g->arena, m->c.cwd, path)) == WATCHED_SOCKET)
+		guest_escape(g, m, WIRE_ESCAPE_RUNTIME_SOCKET, path, NULL);
+}
+
 void guest_addressed(struct guest *g, const struct seccheck_msg *m, enum wire_kind kind)
 {
 	struct guest_fd *f = guest_fd(g, m->c.tgid, m->fd, false);
@@ -177,6 +207,10 @@ void guest_addressed(struct guest *g, const struct seccheck_msg *m, enum wire_ki
 	w.path = guest_tail(g, a.path, WIRE_SUN_PATH);
 	w.h.flags |= WIRE_F_TOCTOU;
 	guest_send(g, &w, sizeof(w));
+	if (kind != WIRE_NET_CONNECT)
+		return;
+	seek_metadata(g, m, &a);
+	seek_engine(g, m, a.path);
 }
 
 void guest_listen(struct guest *g, const struct seccheck_msg *m)

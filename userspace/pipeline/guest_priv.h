@@ -12,9 +12,10 @@
 struct guest_process {
 	struct lru_node node; /* a = pid */
 	int32_t pid, ppid;
-	uint32_t fds;		  /* in the table of descriptors */
-	uint32_t misses;	  /* programs looked for in vain, in a row */
-	uint64_t exec_at;	  /* a program was started, and nothing has described it; 0 = no */
+	uint32_t fds;	    /* in the table of descriptors */
+	uint8_t stdin_type; /* enum wire_stdin, as far as it was told; UINT8_MAX = it was not */
+	uint32_t misses;    /* programs looked for in vain, in a row */
+	uint64_t exec_at;   /* a program was started, and nothing has described it; 0 = no */
 	struct seccheck_msg exec; /* who did it; no strings */
 	char comm[16];
 	char *miss; /* the last of those programs */
@@ -33,6 +34,11 @@ struct guest_fd {
 	uint8_t addr[16]; /* that it was bound to */
 };
 
+struct guest_limit_seen {
+	uint64_t told; /* CLOCK_BOOTTIME; 0 = never */
+	uint32_t n;    /* since then */
+};
+
 struct guest {
 	struct guest_options opt;
 	struct guest_stats stats;
@@ -40,7 +46,8 @@ struct guest {
 	uint8_t key[16];
 	uint64_t next_id;
 	uint32_t drops; /* the sentry's count */
-	uint64_t now;	/* CLOCK_BOOTTIME of this packet's arrival */
+	struct guest_limit_seen limits[WIRE_LIMIT_EVENTS + 1];
+	uint64_t now; /* CLOCK_BOOTTIME of this packet's arrival */
 	int64_t offset;
 	uint64_t due;
 	struct guest_process *process; /* whose message it is; NULL = not known */
@@ -92,6 +99,11 @@ void guest_escape(struct guest *g, const struct seccheck_msg *m, enum wire_escap
 void guest_socket(struct guest *g, const struct seccheck_msg *m);
 void guest_addressed(struct guest *g, const struct seccheck_msg *m, enum wire_kind kind);
 void guest_listen(struct guest *g, const struct seccheck_msg *m);
+
+/* ---- guest_limit.c ---- */
+
+/* Of any message: did a limit of the guest refuse the call? */
+void guest_limit(struct guest *g, const struct seccheck_msg *m);
 
 /* ---- guest_call.c ---- */
 

@@ -1432,6 +1432,27 @@ static int wait_for_end(struct run *run, struct err *err)
 }
 
 /* The sentry made a call that its own filter forbids: gVisor's code does not. */
+#define GUEST_END_MS 5000
+
+/* The sentry ends with its guest, and at times before it has answered who waits for that. It says so by its exit code, as
+ * `runsc run` has it; but it ends with the same codes when it panics, so the guest's own end must have been told, too. */
+static bool ended_well(struct run *run, struct sandbox_result *sr)
+{
+	int status, code, sig;
+
+	if (sr->death_signal || !run->guest ||
+	    !gvisor_guest_has_ended(run->guest, GUEST_END_MS, &status))
+		return false;
+	sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	code = sig ? 128 + sig : WEXITSTATUS(status);
+	if (code != sr->death_code)
+		return false;
+	sr->died = false;
+	sr->exit_code = code;
+	sr->signal = sig;
+	return true;
+}
+
 static void tell_forbidden(struct run *run)
 {
 	struct wire_escape rec;
@@ -1490,6 +1511,10 @@ static int launch_and_wait(struct run *run, struct err *err)
 	run->result->ended_ns = clock_real_ns();
 	sandbox_result(run->sandbox, &sr);
 	if (start == 0) {
+		facts->exit_code = sr.exit_code;
+		facts->signal = sr.signal;
+	}
+	if (sr.died && ended_well(run, &sr) && start == 0) {
 		facts->exit_code = sr.exit_code;
 		facts->signal = sr.signal;
 	}

@@ -166,22 +166,26 @@ static void judge_record(struct finding *f, const struct scenario *s, const stru
 
 /* ---- its steps ---- */
 
-static void judge_steps(struct finding *f, const struct scenario *s, const struct trial *t)
+static void judge_steps(struct finding *f, const struct trials *all, const struct scenario *s,
+			const struct trial *t)
 {
 	struct steps st;
 
-	steps_read(&st, (struct str){ t->output, t->output_n });
+	steps_read(&st, (struct str){ t->output, t->output_n }, s->inner);
 	f->blocked = st.blocked;
 	f->absent = st.absent;
 	f->did = st.did;
 	if (t->planted)
 		because(f, "the launcher wrote through a link on the host");
+	else if (st.open && s->goes_out && all->net[0] && strcmp(all->net, "none") != 0)
+		because(f, "it worked: %s; the policy gives it up: its network is '%s'",
+			st.first_open, all->net);
 	else if (st.open)
 		because(f, "it worked: %s", st.first_open);
 	else if (st.cannot) {
 		f->outcome = OUTCOME_ERROR;
 		because(f, "could not be tried: %s", st.first_cannot);
-	} else if (!st.end || st.blocked + st.absent + st.did < s->steps) {
+	} else if (!st.end || st.blocked + st.absent + st.did + st.inner < s->steps) {
 		f->outcome = OUTCOME_ERROR;
 		because(f, "it did not come to its end (exit code %d%s%s)%s%s", t->code,
 			t->reason[0] ? ", " : "", t->reason, t->error[0] ? ": " : "", t->error);
@@ -216,7 +220,7 @@ static void judge_kill(struct finding *f, const struct scenario *s, const struct
 {
 	struct steps st;
 
-	steps_read(&st, (struct str){ t->output, t->output_n });
+	steps_read(&st, (struct str){ t->output, t->output_n }, s->inner);
 	copy(f->reason, sizeof(f->reason), str_from(t->reason));
 	copy(f->rule, sizeof(f->rule), str_from(t->rule));
 	if (st.end || strcmp(t->reason, s->reason) != 0)
@@ -234,7 +238,7 @@ static int observe(struct finding *f, const struct trials *t, const struct scena
 
 	if (r < 0 || judge_refusal(f, s, trial))
 		return r;
-	judge_steps(f, s, trial);
+	judge_steps(f, t, s, trial);
 	judge_record(f, s, trial, strict);
 	return 0;
 }
@@ -330,7 +334,7 @@ static void judge_twin(const struct twins *w, struct str id, struct str lines, t
 			fn(arg, id, w->loud[i].why);
 			return;
 		}
-	steps_read(&st, lines);
+	steps_read(&st, lines, NULL);
 	if (!st.cannot && st.end && st.did) {
 		fn(arg, id, NULL);
 		return;

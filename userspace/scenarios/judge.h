@@ -42,10 +42,11 @@ int twins_try(const struct trials *t, twin_fn fn, void *arg, struct err *err);
 /* What the payload's lines say. */
 struct steps {
 	unsigned blocked, absent, open, did, cannot;
+	unsigned inner; /* open, but of the kernel of the sandbox's own */
 	bool end;
 	char first_open[128], first_cannot[128];
 };
-void steps_read(struct steps *ret, struct str output);
+void steps_read(struct steps *ret, struct str output, const char *const inner[SCENARIO_INNER_MAX]);
 /* Is `technique` among `techniques` (separated by spaces), or one of its sub-techniques, or what it is one of? */
 bool attack_covers(const char *techniques, const char *technique);
 

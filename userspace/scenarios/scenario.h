@@ -30,6 +30,7 @@ enum scenario_trap {
 #define SCENARIO_DETECT_MAX 5
 #define SCENARIO_RULES_MAX  4
 #define SCENARIO_WORDS_MAX  8
+#define SCENARIO_INNER_MAX  4
 
 struct scenario {
 	const char *id;
@@ -54,14 +55,25 @@ struct scenario {
 	bool own; /* makes sense with its own options only: left out with a policy */
 	/* The launcher may refuse it, saying this: nothing runs, and that is a block. */
 	const char *refused;
+	/* It goes out by the network: where the policy has one, that is what the policy gives up. */
+	bool goes_out;
+	/* How lines of its steps begin ("- open /dev/fuse") that a kernel of the sandbox's own answers: that they work
+	 * there opens nothing outside of it. What begins with an error is a refusal in that kernel's words. */
+	const char *inner[SCENARIO_INNER_MAX];
+	bool no_twin;	    /* what the harmless twin does is not there */
 	bool no_observing;  /* one run is enough: the kill is what there is to see */
 	const char *remark; /* where this is not what the public table of attacks asks for: why */
 };
 
 extern const struct scenario scenarios_sandbox[], scenarios_conduct[];
+/* Rows whose verdict is another one there: id, `attack` where it is another one, and all that stands below `steps`
+ * but words and options. */
+extern const struct scenario scenarios_gvisor[];
 
 /* All of them in order; NULL behind the last. */
 const struct scenario *scenario_at(size_t i);
+/* As it is judged on this backend. */
+struct scenario scenario_under(const struct scenario *s, const char *backend);
 /* By its id; "P05" stands for its variants (P05b), too. */
 bool scenario_is(const struct scenario *s, struct str id);
 

@@ -30,7 +30,16 @@ static void keep(char *ret, size_t max, struct str s)
 	ret[n] = 0;
 }
 
-void steps_read(struct steps *ret, struct str output)
+/* "- open /dev/fuse": worked, or with an error that is no wall's elsewhere. */
+static bool is_inner(struct str what, const char *const inner[SCENARIO_INNER_MAX])
+{
+	for (size_t i = 0; inner && i < SCENARIO_INNER_MAX && inner[i]; i++)
+		if (str_starts(what, str_from(inner[i])))
+			return true;
+	return false;
+}
+
+void steps_read(struct steps *ret, struct str output, const char *const inner[SCENARIO_INNER_MAX])
 {
 	const struct {
 		struct str word;
@@ -48,14 +57,19 @@ void steps_read(struct steps *ret, struct str output)
 	memset(ret, 0, sizeof(*ret));
 	while (next_line(&output, &line)) {
 		ret->end |= str_eqz(line, "end");
-		for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-			if (str_starts(line, rows[i].word)) {
-				++*rows[i].n;
-				if (rows[i].first)
-					keep(rows[i].first, sizeof(ret->first_open),
-					     (struct str){ line.p + rows[i].word.n,
-							   line.n - rows[i].word.n });
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+			struct str what = { line.p + rows[i].word.n, line.n - rows[i].word.n };
+
+			if (!str_starts(line, rows[i].word))
+				continue;
+			if (rows[i].n == &ret->open && is_inner(what, inner)) {
+				++*(what.p[0] == '-' ? &ret->inner : &ret->blocked);
+				continue;
 			}
+			++*rows[i].n;
+			if (rows[i].first)
+				keep(rows[i].first, sizeof(ret->first_open), what);
+		}
 	}
 }
 

@@ -200,6 +200,8 @@ static int read_plan(struct trials *t, struct err *err)
 		return err_set(err, EINVAL, "the policy cannot be run: %.*s",
 			       text ? (int)strcspn(text, "\n") : 0, text ? text : "");
 	}
+	json_text(plan, "backend", t->on, sizeof(t->on));
+	json_text(plan, "net", t->net, sizeof(t->net));
 	json_text(plan, "target\":\"/workspace\",\"source", workspace, sizeof(workspace));
 	t->host_workspace = workspace[0] == '/';
 	return 0;

@@ -16,8 +16,9 @@ struct trials {
 	const char *policy, *backend; /* NULL: none given */
 	char dir[TRIAL_PATH_MAX];     /* scratch, of ours alone */
 	char payload[TRIAL_PATH_MAX];
-	bool host_workspace; /* the policy's is a directory of the host: another one is used */
-	char *plan;	     /* JSON */
+	char net[16], on[16]; /* the plan's network; the backend that it comes to */
+	bool host_workspace;  /* the policy's is a directory of the host: another one is used */
+	char *plan;	      /* JSON */
 };
 
 struct trial {

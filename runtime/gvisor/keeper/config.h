@@ -26,14 +26,14 @@
 #define GVISOR_CONFIG_MAX   (8u << 20)
 
 /* Strings: create_n + exec_n of them, NUL-terminated, one behind the other, from strings_off on: the command lines that
- * make the sandbox and run one more command in it. Then the sandbox's id. */
+ * make the sandbox and run one more command in it. Then the sandbox's id, and the directory that its command starts in. */
 struct gvisor_config {
 	uint32_t magic;
 	uint32_t size;
 	uint32_t strings_off;
 	uint16_t create_n, exec_n;
 	uint16_t tty, tty_rows, tty_cols;
-	uint16_t gate; /* 1: FRAME_MADE is sent, and FRAME_GO waited for */
+	uint16_t gate;	   /* 1: FRAME_MADE is sent, and FRAME_GO waited for */
 	uint16_t loopback; /* 1: the sentry's own network gets one */
 	uint16_t pad;
 };

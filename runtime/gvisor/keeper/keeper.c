@@ -3,6 +3,7 @@
 
 #include <linux/errno.h>
 #include <linux/mman.h>
+#include <linux/openat2.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/un.h>
@@ -201,6 +202,7 @@ static int words_open(struct words *w, int fd)
 	}
 	w->exec = v + w->head->create_n + (w->head->exec_n ? 0 : 1);
 	w->id = s;
+	w->cwd = s + length(s, (size_t)(base + size - s)) + 1;
 	return 0;
 }
 
@@ -214,6 +216,24 @@ static int wait_child(long pid)
 		r = SYS(wait4, -1, &status, 0, 0, 0, 0);
 	} while ((r >= 0 && r != pid) || r == -EINTR);
 	return r < 0 ? 0x7f00 : status;
+}
+
+/* One that is not there is the sentry's end, with words that say nothing. What only gVisor has is not there. */
+static void check_directory(void)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT };
+	long root = SYS(openat, AT_FDCWD, GVISOR_TREE, O_PATH | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+	long fd = root < 0 ? root : SYS(openat2, root, words.cwd, &how, sizeof(how), 0, 0);
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES || fd == -ELOOP) {
+		tell(0, FRAME_EXEC_FAILED, fd == -EACCES ? EACCES : ENOENT, 0, -1);
+		exit_now(EXIT_INTERNAL);
+	}
+	if (root >= 0)
+		SYS(close, root, 0, 0, 0, 0, 0);
+	if (fd >= 0)
+		SYS(close, fd, 0, 0, 0, 0, 0);
 }
 
 static void make_sandbox(void)
@@ -539,7 +559,10 @@ static void __attribute__((noreturn)) sentry_ended(int fd, int status)
 {
 	if (fd >= 0)
 		take_end(fd, 0);
-	tell(0, FRAME_DIED, status >> 8 & 0xff, status & 0x7f, -1);
+	if (!status) /* it panics with others; its end was faster than its answer */
+		tell(0, FRAME_EXIT, 0, 0, -1);
+	else
+		tell(0, FRAME_DIED, status >> 8 & 0xff, status & 0x7f, -1);
 	exit_now(0);
 	__builtin_unreachable();
 }
@@ -606,6 +629,7 @@ __attribute__((noreturn)) void process1_main(void)
 	if (words_open(&words, INIT_CONFIG_FD) < 0)
 		give_up(-EINVAL, "gvisor", "configuration");
 	SYS(close, INIT_CONFIG_FD, 0, 0, 0, 0, 0);
+	check_directory();
 	make_sandbox();
 	close_namespaces();
 	r = sentry_find(&sentry, words.id);

@@ -17,7 +17,7 @@
 struct words {
 	const struct gvisor_config *head;
 	char *const *create, *const *exec;
-	const char *id;
+	const char *id, *cwd;
 };
 
 /* keeper.c */

@@ -682,6 +682,127 @@ static void test_network(void **state)
 	assert_int_equal(bed.n, 7);
 }
 
+/* What the kernel's side tells by itself where it sees the connect: with gVisor's own network it does not. */
+static void test_connects_that_are_signals(void **state)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(80) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(80) };
+	static const uint8_t mapped[] = { 0xff, 0xff, 100, 100, 100, 200 };
+
+	(void)state;
+	in.sin_addr.s_addr = htonl(0xa9fea9fe);
+	address(1, SECCHECK_CONNECT, 42, 3, &in, sizeof(in), 0, ENETUNREACH);
+	expect_kind(1, WIRE_ESCAPE);
+	expect(1, F_ESCAPE_TYPE, "metadata");
+	expect(1, F_ESCAPE_DETAIL, "169.254.169.254:80");
+	expect(1, F_OUTCOME, "failure");
+	memcpy(&in6.sin6_addr.s6_addr[10], mapped, sizeof(mapped));
+	address(1, SECCHECK_CONNECT, 42, 3, &in6, sizeof(in6), 0, 0);
+	expect(3, F_ESCAPE_DETAIL, "100.100.100.200:80");
+	address(1, SECCHECK_CONNECT, 42, 3, "\1\0/var/run/docker.sock\0", 24, 0, ENOENT);
+	expect_kind(5, WIRE_ESCAPE);
+	expect(5, F_ESCAPE_TYPE, "runtime_socket");
+	expect(5, F_ESCAPE_DETAIL, "/var/run/docker.sock");
+	assert_int_equal(bed.n, 6);
+	/* its own: bound, abstract, of another name, another address */
+	address(1, SECCHECK_BIND, 49, 3, "\1\0/var/run/docker.sock\0", 24, 0, 0);
+	address(1, SECCHECK_CONNECT, 42, 3, "\1\0\0docker.sock", 14, 0, 0);
+	address(1, SECCHECK_CONNECT, 42, 3, "\1\0/tmp/own.sock\0", 17, 0, 0);
+	in.sin_addr.s_addr = htonl(0xa9fea9fd);
+	address(1, SECCHECK_CONNECT, 42, 3, &in, sizeof(in), 0, 0);
+	assert_int_equal(bed.n, 10);
+}
+
+static void fork_fails(int pid, int nr, int error)
+{
+	struct buf m = message(&(struct who){ .pid = pid });
+
+	result(&m, 0, error, (uint64_t)nr, false);
+	deliver(&m, nr == 56 ? SECCHECK_CLONE_CALL : SECCHECK_FORK_CALL);
+}
+
+/* What the guest's limits refuse: told at once, then with the number once a second. */
+static void test_limits(void **state)
+{
+	static const struct {
+		int error;
+		const char *type;
+	} cases[] = { { EMFILE, "nofile" }, { ENOSPC, "disk" }, { EFBIG, "fsize" } };
+
+	(void)state;
+	fork_fails(1, 56, EAGAIN);
+	expect_kind(0, WIRE_LIMIT);
+	expect(0, F_LIMIT_TYPE, "pids");
+	expect(0, F_LIMIT_EFFECT, "refused");
+	assert_int_equal(event(0)->v[F_LIMIT_COUNT].u, 1);
+	fork_fails(1, 57, EAGAIN);
+	fork_fails(1, 58, EAGAIN);
+	assert_int_equal(bed.n, 1); /* within the second */
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		calls(1, 40, (uint64_t[6]){ 1, 2 }, 0, cases[i].error);
+		expect_kind(1 + i, WIRE_LIMIT);
+		expect(1 + i, F_LIMIT_TYPE, cases[i].type);
+	}
+	/* no limit: another error, another call, a fork that worked */
+	fork_fails(1, 56, ENOMEM);
+	fork_fails(1, 56, 0);
+	calls(1, 44, (uint64_t[6]){ 1 }, 0, EAGAIN);
+	assert_int_equal(bed.n, 4);
+}
+
+static void test_end_of_process_1(void **state)
+{
+	struct guest_stats st;
+
+	(void)state;
+	starts();
+	forks(1, 2);
+	ends(2, 7 << 8);
+	guest_stats(bed.g, &st);
+	assert_false(st.ended);
+	ends(1, 3 << 8);
+	guest_stats(bed.g, &st);
+	assert_true(st.ended);
+	assert_int_equal(st.status, 3 << 8);
+}
+
+static void dups(int pid, int from, int to, const char *name)
+{
+	struct buf m = message(&(struct who){ .pid = pid });
+
+	result(&m, to, 0, 33, false);
+	num(&m, 4, from);
+	num(&m, 5, to);
+	if (name)
+		text(&m, 6, name);
+	deliver(&m, SECCHECK_DUP);
+}
+
+static void test_what_stdin_is(void **state)
+{
+	static const struct {
+		const char *name, *is;
+	} cases[] = {
+		{ "socket:[7]", "socket" }, { "pipe:[8]", "pipe" }, { "/dev/null", "null" },
+		{ "/dev/pts/0", "tty" },    { "/f", "file" },
+	};
+
+	(void)state;
+	starts();
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		dups(1, 3, 0, cases[i].name);
+		forks(1, (int)(10 + i));
+		execs((int)(10 + i), "/bin/sh", (const char *const[]){ "sh" }, 1);
+		expect_kind(2 + 2 * i, WIRE_EXEC);
+		expect(2 + 2 * i, F_PROC_STDIN, cases[i].is);
+	}
+	/* not said what it is; another descriptor */
+	dups(1, 3, 1, "socket:[7]");
+	dups(1, 3, 0, NULL);
+	execs(1, "/bin/sh", (const char *const[]){ "sh" }, 1);
+	assert_false(event_has(event(bed.n - 1), F_PROC_STDIN));
+}
+
 static void test_times(void **state)
 {
 	static const struct {
@@ -776,6 +897,10 @@ int main(void)
 		TEST(test_escapes),
 		TEST(test_names_that_are_not_told),
 		TEST(test_network),
+		TEST(test_connects_that_are_signals),
+		TEST(test_what_stdin_is),
+		TEST(test_limits),
+		TEST(test_end_of_process_1),
 		TEST(test_times),
 		TEST(test_drops),
 		TEST(test_lies),

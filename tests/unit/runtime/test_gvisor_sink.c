@@ -358,7 +358,7 @@ static void test_gate(void **state)
 	/* and no event has come */
 	assert_false(gvisor_guest_has_started(b.guest, &closed));
 	assert_false(closed);
-	gvisor_sink_tell(b.sink, GVISOR_NEWS_STARTED);
+	gvisor_sink_tell(b.sink, GVISOR_NEWS_STARTED, 0);
 	assert_true(gvisor_guest_has_started(b.guest, &closed));
 	assert_false(closed);
 	close(fd);

@@ -57,30 +57,65 @@ static bool is_technique(const char *p)
 	}
 }
 
+static void check_row(const struct scenario *s)
+{
+	struct err err = { 0 };
+
+	if (!is_technique(s->attack))
+		fail_msg("%s: '%s'", s->id, s->attack);
+	assert_true(s->title && s->expect);
+	if (!!(s->expect & SCENARIO_KILLED) != !!s->reason)
+		fail_msg("%s: a kill has a reason", s->id);
+	if (!!(s->expect & SCENARIO_DETECTED) != !!s->detect[0])
+		fail_msg("%s: what is detected is in the record", s->id);
+	for (size_t k = 0; k < SCENARIO_DETECT_MAX && s->detect[k]; k++) {
+		struct rule_filter *f = NULL;
+
+		if (rule_filter_new(&f, str_from(s->detect[k]), &err) < 0)
+			fail_msg("%s: %s: %s", s->id, s->detect[k], err_text(&err));
+		rule_filter_free(f);
+	}
+}
+
 static void test_rows(void **state)
 {
 	(void)state;
 	for (size_t i = 0; scenario_at(i); i++) {
-		const struct scenario *s = scenario_at(i);
-		struct err err = { 0 };
+		const struct scenario *s = scenario_at(i), other = scenario_under(s, "gvisor");
 
-		if (!is_technique(s->attack))
-			fail_msg("%s: '%s'", s->id, s->attack);
-		assert_true(s->title && s->expect);
-		if (!!(s->expect & SCENARIO_KILLED) != !!s->reason)
-			fail_msg("%s: a kill has a reason", s->id);
-		if (!!(s->expect & SCENARIO_DETECTED) != !!s->detect[0])
-			fail_msg("%s: what is detected is in the record", s->id);
+		check_row(s);
+		check_row(&other);
 		if (s->expect & SCENARIO_BLOCKED && !s->steps)
 			fail_msg("%s: what is blocked was tried", s->id);
-		for (size_t k = 0; k < SCENARIO_DETECT_MAX && s->detect[k]; k++) {
-			struct rule_filter *f = NULL;
+	}
+}
 
-			if (rule_filter_new(&f, str_from(s->detect[k]), &err) < 0)
-				fail_msg("%s: %s: %s", s->id, s->detect[k], err_text(&err));
-			rule_filter_free(f);
+/* Each row of a backend is of a scenario, says why it is there, and changes nothing but the verdict. */
+static void test_rows_of_a_backend(void **state)
+{
+	size_t found = 0, rows = 0;
+
+	(void)state;
+	for (size_t i = 0; scenario_at(i); i++) {
+		const struct scenario *s = scenario_at(i), other = scenario_under(s, "gvisor"),
+				      same = scenario_under(s, "ns");
+
+		assert_memory_equal(s, &same, sizeof(same));
+		for (const struct scenario *v = scenarios_gvisor; v->id; v++) {
+			if (strcmp(v->id, s->id) != 0)
+				continue;
+			found++;
+			if (!v->remark)
+				fail_msg("%s: why?", v->id);
+			assert_int_equal(other.expect, v->expect);
+			assert_string_equal(other.title, s->title);
+			assert_memory_equal(other.words, s->words, sizeof(s->words));
+			assert_memory_equal(other.options, s->options, sizeof(s->options));
 		}
 	}
+	for (const struct scenario *v = scenarios_gvisor; v->id; v++)
+		rows++;
+	assert_int_equal(found, rows);
 }
 
 static const struct rule_info *find_rule(const struct ruleset *rs, const char *name)
@@ -89,6 +124,16 @@ static const struct rule_info *find_rule(const struct ruleset *rs, const char *n
 		if (!strcmp(ruleset_get(rs, i)->name, name))
 			return ruleset_get(rs, i);
 	return NULL;
+}
+
+static void check_rules(const struct ruleset *rs, const struct scenario *s)
+{
+	for (size_t k = 0; k < SCENARIO_RULES_MAX && s->rules[k]; k++)
+		if (!find_rule(rs, s->rules[k]))
+			fail_msg("%s: no pack has the rule '%s'", s->id, s->rules[k]);
+	if (s->killer &&
+	    (!find_rule(rs, s->killer) || find_rule(rs, s->killer)->action != RULE_ACT_KILL))
+		fail_msg("%s: '%s' is no rule that kills", s->id, s->killer);
 }
 
 static void test_rules_exist_and_all_are_tagged(void **state)
@@ -108,14 +153,10 @@ static void test_rules_exist_and_all_are_tagged(void **state)
 			0);
 	assert_int_equal(ruleset_compile(rs, &err), 0);
 	for (size_t i = 0; scenario_at(i); i++) {
-		const struct scenario *s = scenario_at(i);
+		const struct scenario other = scenario_under(scenario_at(i), "gvisor");
 
-		for (size_t k = 0; k < SCENARIO_RULES_MAX && s->rules[k]; k++)
-			if (!find_rule(rs, s->rules[k]))
-				fail_msg("%s: no pack has the rule '%s'", s->id, s->rules[k]);
-		if (s->killer && (!find_rule(rs, s->killer) ||
-				  find_rule(rs, s->killer)->action != RULE_ACT_KILL))
-			fail_msg("%s: '%s' is no rule that kills", s->id, s->killer);
+		check_rules(rs, scenario_at(i));
+		check_rules(rs, &other);
 	}
 	for (size_t i = 0; i < ruleset_count(rs); i++) {
 		const struct rule_info *r = ruleset_get(rs, i);
@@ -167,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_there),
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_rows_of_a_backend),
 		cmocka_unit_test(test_rules_exist_and_all_are_tagged),
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_payload_is_a_static_program),

@@ -49,7 +49,7 @@ static void p12(void)
 
 static void p12_twin(void)
 {
-	did(open("/proc/sys/kernel/ostype", O_RDONLY | O_CLOEXEC), "read a kernel setting");
+	did(open("/proc/sys/kernel/hostname", O_RDONLY | O_CLOEXEC), "read a kernel setting");
 }
 
 static void p13(void)

@@ -150,7 +150,7 @@ static void p06_twin(void)
 {
 	char b[64];
 
-	did(readlink("/proc/self/ns/mnt", b, sizeof(b)), "which mount namespace is this");
+	did(readlink("/proc/self/ns/user", b, sizeof(b)), "which user namespace is this");
 }
 
 static void p07(void)

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A sandbox under gVisor from plan to nothing left, its guest's events taken, against a plain `runsc run` of the same
+ * program on the same platform, in turns. Ours is started in-process, as the agent does. */
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/gvisor/gvisor.h"
+#include "runtime/gvisor/guest.h"
+#include "runtime/gvisor/sink.h"
+#include "runtime/sandbox.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
+
+#define ROUNDS	25
+#define GATE_MS 20000
+
+extern char **environ;
+
+static char *const payload[] = { "/bin/busybox", "true", NULL };
+static int null_fd;
+static char dir[] = "/tmp/warder-bench-XXXXXX";
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *v, size_t n)
+{
+	qsort(v, n, sizeof(*v), by_value);
+	return v[n / 2];
+}
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "bench_gvisor: %s\n", what);
+	exit(1);
+}
+
+static double since_ms(uint64_t t)
+{
+	return (double)(clock_ns(CLOCK_MONOTONIC) - t) / 1e6;
+}
+
+/* ---- runsc alone ---- */
+
+static void make_bundle(void)
+{
+	static const char text[] =
+		"{\"ociVersion\":\"1.0.0\",\"process\":{\"user\":{\"uid\":1000,\"gid\":1000},"
+		"\"args\":[\"/bin/busybox\",\"true\"],\"env\":[\"PATH=/bin\"],\"cwd\":\"/\"},"
+		"\"root\":{\"path\":\"root\",\"readonly\":true},"
+		"\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"ipc\"},{\"type\":\"uts\"},"
+		"{\"type\":\"mount\"},{\"type\":\"network\"}]}}";
+	char path[128], command[512];
+	int fd;
+
+	if (!mkdtemp(dir))
+		fail(dir);
+	snprintf(
+		command, sizeof(command),
+		"mkdir -p %s/state %s/root/bin %s/root/proc %s/root/dev %s/root/tmp && cp /bin/busybox %s/root/bin/",
+		dir, dir, dir, dir, dir, dir);
+	if (system(command) != 0)
+		fail(command);
+	snprintf(path, sizeof(path), "%s/config.json", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || fd_write_all(fd, text, sizeof(text) - 1) < 0)
+		fail(path);
+	close(fd);
+}
+
+static double plain(const struct gvisor_runsc *r)
+{
+	static unsigned n;
+	char root[128], platform[64], bundle[128], id[32];
+	char *argv[16] = { (char *)r->path, root, platform, "--network=none", "--ignore-cgroups" };
+	posix_spawn_file_actions_t fa;
+	uint64_t t = clock_ns(CLOCK_MONOTONIC);
+	int status, k = 5;
+	pid_t pid;
+
+	snprintf(root, sizeof(root), "--root=%s/state", dir);
+	snprintf(platform, sizeof(platform), "--platform=%s", gvisor_platform(r, NULL));
+	snprintf(bundle, sizeof(bundle), "--bundle=%s", dir);
+	snprintf(id, sizeof(id), "plain%u", n++);
+	if (r->has_overlay2)
+		argv[k++] = "--overlay2=none";
+	if (r->has_directfs)
+		argv[k++] = "--directfs=false";
+	argv[k++] = "run";
+	argv[k++] = bundle;
+	argv[k++] = id;
+	posix_spawn_file_actions_init(&fa);
+	for (int fd = 0; fd < 3; fd++)
+		posix_spawn_file_actions_adddup2(&fa, null_fd, fd);
+	if (posix_spawn(&pid, r->path, &fa, NULL, argv, environ) != 0 ||
+	    waitpid(pid, &status, 0) != pid || status != 0)
+		fail("runsc run");
+	posix_spawn_file_actions_destroy(&fa);
+	return since_ms(t);
+}
+
+/* ---- ours ---- */
+
+struct ours {
+	struct sandbox *s;
+	struct gvisor_guest *guest;
+	struct gvisor_sink *sink;
+};
+
+static void begin(struct ours *o, const struct sandbox_plan *plan, const char *session,
+		  bool watched)
+{
+	struct gvisor_sink_options opt = { 0 };
+	char path[160];
+	struct err err = { 0 };
+
+	if (sandbox_create(&o->s, plan, &err) < 0)
+		fail(err_text(&err));
+	if (watched) {
+		snprintf(path, sizeof(path), "%s/%s", dir, session);
+		if (gvisor_guest_new(&o->guest, path, GATE_MS, &err) < 0)
+			fail(err_text(&err));
+		opt.listen_fd = fcntl(gvisor_guest_listen_fd(o->guest), F_DUPFD_CLOEXEC, 3);
+		opt.news_fd = fcntl(gvisor_guest_news_fd(o->guest), F_DUPFD_CLOEXEC, 3);
+		gvisor_guest_given(o->guest);
+		if (gvisor_sink_start(&o->sink, &opt, &err) < 0)
+			fail(err_text(&err));
+		sandbox_set_guest(o->s, gvisor_guest_view(o->guest));
+	}
+	if (sandbox_start(o->s, (int[]){ null_fd, null_fd, null_fd }, &err) < 0)
+		fail(err_text(&err));
+}
+
+static void end(struct ours *o)
+{
+	struct gvisor_packet p;
+
+	for (;;) {
+		struct pollfd fds[] = { { .fd = sandbox_fd(o->s), .events = POLLIN },
+					{ .fd = gvisor_sink_fd(o->sink), .events = POLLIN } };
+		struct sandbox_result res;
+		int r;
+
+		poll(fds, 2, -1);
+		while (o->sink && gvisor_sink_next(o->sink, &p))
+			;
+		if (!fds[0].revents)
+			continue;
+		r = sandbox_dispatch(o->s);
+		if (r < 0)
+			fail("the keeper ended without a word");
+		if (r != SANDBOX_EXITED)
+			continue;
+		sandbox_result(o->s, &res);
+		if (res.exit_code != 0 || res.died) {
+			fprintf(stderr, "watched %d: exit code %d, sentry %d signal %d\n", !!o->sink, res.exit_code, res.death_code,
+				res.death_signal);
+			fail("payload failed");
+		}
+		break;
+	}
+	sandbox_free(o->s);
+	gvisor_sink_free(o->sink);
+	gvisor_guest_free(o->guest);
+}
+
+static double ours(bool watched, double *ret_ready)
+{
+	static unsigned n;
+	char session[64];
+	struct sandbox_plan *plan = NULL;
+	struct sandbox_spec spec;
+	struct ours o = { 0 };
+	struct err err = { 0 };
+	uint64_t t = clock_ns(CLOCK_MONOTONIC);
+
+	sandbox_spec_defaults(&spec);
+	snprintf(session, sizeof(session), "bench-%d-%u", (int)getpid(), n++);
+	spec.session = session;
+	spec.backend = "gvisor";
+	spec.argv = payload;
+	if (sandbox_plan_new(&plan, &spec, &err) < 0)
+		fail(err_text(&err));
+	begin(&o, plan, session, watched);
+	*ret_ready = since_ms(t);
+	end(&o);
+	sandbox_plan_free(plan);
+	return since_ms(t);
+}
+
+int main(void)
+{
+	static double a[ROUNDS], ready[ROUNDS], b[ROUNDS], c[ROUNDS], unused[ROUNDS], more[ROUNDS];
+	const struct gvisor_runsc *runsc;
+	struct err err = { 0 };
+	char command[128];
+
+	if (geteuid() != 0 || access(payload[0], X_OK) < 0 || gvisor_runsc_get(&runsc, &err) < 0) {
+		fprintf(stderr, "bench_gvisor: needs root, runsc and /bin/busybox\n");
+		return 77;
+	}
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	make_bundle();
+	for (int i = -2; i < ROUNDS; i++) { /* the first ones warm caches */
+		int at = i < 0 ? 0 : i;
+
+		a[at] = ours(true, &ready[at]);
+		b[at] = plain(runsc);
+		c[at] = ours(false, &unused[at]);
+		more[at] = a[at] - b[at];
+	}
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	if (system(command) != 0)
+		fail(command);
+	printf("gvisor: plan to nothing left\t%.0f\tms\t-\n", median(a, ROUNDS));
+	printf("gvisor: plan to payload running\t%.0f\tms\t-\n", median(ready, ROUNDS));
+	printf("gvisor: the same without the guest's events\t%.0f\tms\t-\n", median(c, ROUNDS));
+	printf("gvisor: runsc run\t%.0f\tms\t-\n", median(b, ROUNDS));
+	printf("gvisor: more than runsc run, median of pairs\t%.1f\tms\t<= 15\n",
+	       median(more, ROUNDS));
+	return 0;
+}
