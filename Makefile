@@ -369,6 +369,11 @@ soak: all test-bins ## SOAK_SECONDS (600) of SOAK_RATE (20000) events/s into sin
 		--timeout $$(( $(SOAK_SECONDS) * 2 + 600 )) export/soak
 	$(Q)MANY_SANDBOXES=10000 $(PYTHON) tests/run.py --build $(BUILD) -v --timeout 3000 root/many
 
+MANY_ALIVE ?= 200
+.PHONY: many
+many: all test-bins ## as root: MANY_ALIVE (200) sandboxes at once, and kill -9 of the agent and of keepers (some minutes)
+	$(Q)MANY_ALIVE=$(MANY_ALIVE) $(PYTHON) tests/run.py --build $(BUILD) -v --timeout 3000 root/agent_many
+
 FUZZ_SECONDS ?= 20
 .PHONY: fuzz-bins
 fuzz-bins: $(FUZZ_BINS)

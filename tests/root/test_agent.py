@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`warder agent`: what it runs for others, who may ask, and that nothing is lost when it, a keeper or a client dies."""
 
+import base64
 import json
 import os
 import pty
@@ -193,6 +194,54 @@ class Life(AgentCase):
         self.assertEqual({e["action"]["by"] for e in asked}, {"operator"})
         self.assertRegex(asked[0]["action"]["who"], "^uid 0, gid 0, pid [0-9]+, tenant any$")
         self.assertEqual(self.warder("logs", session).out, b"one\nin kept\n1000\n")
+
+    def lines(self, *argv, code=0, **kw):
+        done = self.warder(*argv, **kw)
+        self.assertCode(done, code)
+        self.assertEqual(done.err, b"")
+        return [json.loads(line) for line in done.out.splitlines()]
+
+    def test_as_json(self):
+        self.start()
+        self.create("--name", "box")
+        rows = self.lines("exec", "--json", "box", "sh", "-c", r"cat; echo err >&2; printf 'a\303'; read x < /dev/null; "
+                          r"printf '\244\n\377'; exit 3", input=b"in\n", code=3)
+        self.assertEqual(rows[-1], {"type": "exit", "code": 3})
+        told = {"stdout": b"", "stderr": b""}
+        for row in rows[:-1]:
+            data = row["data"].encode() if "encoding" not in row else base64.b64decode(row["data"])
+            told[row["type"]] += data
+        self.assertEqual(told, {"stdout": b"in\na\303\244\n\377", "stderr": b"err\n"})
+        self.assertIn({"type": "stderr", "data": "err\n"}, rows)  # text is text
+        rows = wait_for("what was recorded", lambda: (lambda r: r if len(r) > 2 else None)(self.lines("logs", "--json", "box")))
+        self.assertEqual((rows[-1], {r["type"] for r in rows}), ({"type": "exit", "code": 0}, {"stdout", "stderr", "exit"}))
+        self.assertIn("freeze: done", self.lines("pause", "--json", "box")[0]["message"])
+        self.lines("resume", "--json", "box")
+        row, = self.lines("freeze", "--json", "box")
+        self.assertEqual(row["type"], "done")
+        self.lines("thaw", "--json", "box")
+        source = self.path("source", b"x" * 1000)
+        self.assertEqual(self.lines("cp", "--json", source, "box:f"), [{"type": "done", "bytes": 1000, "code": 0}])
+        self.assertEqual(self.lines("cp", "--json", "box:f", self.path("back")), [{"type": "done", "bytes": 1000, "code": 0}])
+        with open(self.path("back"), "rb") as f:
+            self.assertEqual(f.read(), b"x" * 1000)
+        row, = [json.loads(line) for line in self.warder("cp", "--json", "box:nothing", self.path("no")).out.splitlines()]
+        self.assertEqual((row["type"], row["code"]), ("error", 1))
+        session = self.ps()[0]["session"]
+        self.assertEqual(self.lines("rm", "--json", "box"), [{"type": "done", "message": session}])
+        # Why not is one, too.
+        for argv in (["exec", "--json", "box", "true"], ["logs", "--json", "nobody"]):
+            rows = self.lines(*argv, code=125)
+            self.assertEqual([r["type"] for r in rows], ["error", "exit"])
+            self.assertEqual(rows[1]["code"], 125)
+        for argv in (["rm", "--json", "box"], ["kill", "--json", "box"], ["pause", "--json", "box"]):
+            row, = self.lines(*argv, code=125)
+            self.assertEqual(row["type"], "error")
+        for argv in (["exec", "--json", "--tty", "box", "sh"], ["cp", "--json", "box:f", "-"]):
+            done = self.warder(*argv)
+            self.assertCode(done, 125)
+            self.assertOneLine(done, "--json")
+        self.assertIn("version", self.lines("version", "--json")[0])
 
     def test_exec_is_under_the_same_law(self):
         self.start()

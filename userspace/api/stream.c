@@ -20,20 +20,6 @@ void stream_end(struct call *c, struct json *j)
 	buf_addz(&c->out, c->form == FORM_SSE ? "\n\n" : "\n");
 }
 
-/* How many bytes at the end begin a character that is longer than they are. */
-static size_t unfinished(struct str s)
-{
-	for (size_t k = 1; k <= 3 && k <= s.n; k++) {
-		unsigned char b = (unsigned char)s.p[s.n - k];
-		size_t need = b >= 0xf0 && b <= 0xf4 ? 4 : b >= 0xe0 ? 3 : b >= 0xc2 ? 2 : 1;
-
-		if ((b & 0xc0) == 0x80)
-			continue;
-		return b < 0xf5 && need > k ? k : 0;
-	}
-	return 0;
-}
-
 void stream_bytes(struct json *j, const char *key, struct text_carry *t, struct str bytes,
 		  bool base64, bool last)
 {
@@ -50,7 +36,7 @@ void stream_bytes(struct json *j, const char *key, struct text_carry *t, struct 
 	if (all.failed)
 		j->out->failed = true;
 	s = (struct str){ all.p ? all.p : "", all.n };
-	t->n = last ? 0 : unfinished(s);
+	t->n = last ? 0 : utf8_unfinished(s);
 	s.n -= t->n;
 	memcpy(t->held, s.p + s.n, t->n);
 	json_str(j, s);

@@ -289,3 +289,16 @@ void json_base64(struct json *j, struct str s)
 	*d++ = '"';
 	b->n = (size_t)(d - b->p);
 }
+
+size_t utf8_unfinished(struct str s)
+{
+	for (size_t k = 1; k <= 3 && k <= s.n; k++) {
+		unsigned char b = (unsigned char)s.p[s.n - k];
+		size_t need = b >= 0xf0 && b <= 0xf4 ? 4 : b >= 0xe0 ? 3 : b >= 0xc2 ? 2 : 1;
+
+		if ((b & 0xc0) == 0x80)
+			continue;
+		return b < 0xf5 && need > k ? k : 0;
+	}
+	return 0;
+}

@@ -217,5 +217,7 @@ static inline size_t json_copy_plain(char *d, const char *p, size_t n)
 bool utf8_is_valid(struct str s);
 /* Bytes of the well-formed sequence that s begins with; 0 when there is none. s.n > 0. */
 size_t utf8_length(struct str s);
+/* How many bytes at the end begin a character that is longer than they are: 0 to 3. */
+size_t utf8_unfinished(struct str s);
 
 #endif

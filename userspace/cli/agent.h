@@ -118,5 +118,9 @@ bool agent_is_there(void);
 /* Ask, and be the terminal of what comes of it. `line`: for each row of a list, JSON; NULL = it is printed. Returns
  * an exit code. */
 int agent_talk(const struct agent_request *q, void (*line)(struct str row));
+/* The same as lines of JSON (agent_json.h). `ends`: with a last one that has the exit code. */
+int agent_talk_json(const struct agent_request *q, void (*line)(struct str row), bool ends);
+/* What went through in the last talk: input, or output. */
+uint64_t agent_talk_bytes(bool in);
 
 #endif

@@ -18,16 +18,21 @@
 #include "userspace/base/plain.h"
 #include "userspace/base/term.h"
 #include "userspace/cli/agent.h"
+#include "userspace/cli/agent_json.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/util.h"
 
+#define GONE	      "the agent, or the sandbox's keeper, has gone away"
 #define DETACH_FIRST  16 /* ^P ^Q */
 #define DETACH_SECOND 17
 
 struct talk {
 	int sock, signals;
 	bool raw, in_open, pressed, ended;
+	bool as_json;
+	struct agent_json json;
 	void (*line)(struct str row);
+	uint64_t sent, got; /* bytes of input and output */
 	int code;
 	char packet[AGENT_FRAME_MAX];
 };
@@ -69,7 +74,10 @@ static void take_answer(struct talk *t, struct str text)
 	if (*word) {
 		term_restore();
 		log_set_newline("\n");
-		log_error("%s", word);
+		if (t->as_json)
+			agent_json_error(&t->json, word);
+		else
+			log_error("%s", word);
 		cli_member(text, "code", word, sizeof(word));
 		t->code =
 			parse_u64(word, &code) == 0 && code && code < 256 ? (int)code : EXIT_WARDER;
@@ -81,7 +89,7 @@ static void take_answer(struct talk *t, struct str text)
 	else if (scan_find(text, "line", &v))
 		printf("%.*s\n", (int)v.n, v.p);
 	cli_member(text, "session", word, sizeof(word));
-	if (*word)
+	if (*word && !t->as_json)
 		printf("%s\n", word);
 	cli_member(text, "detached", word, sizeof(word));
 	if (*word) {
@@ -102,15 +110,24 @@ static void hear(struct talk *t)
 	if (n <= 0) {
 		term_restore();
 		log_set_newline("\n");
-		log_error("the agent, or the sandbox's keeper, has gone away");
+		if (t->as_json)
+			agent_json_error(&t->json, GONE);
+		else
+			log_error(GONE);
 		t->ended = true;
 		t->code = EXIT_WARDER;
 	} else if (t->packet[0] == '{') {
 		take_answer(t, (struct str){ t->packet, (size_t)n });
 	} else if (t->packet[0] == 'o' || t->packet[0] == 'e') {
+		int r;
+
+		t->got += (uint64_t)n - 1;
 		fflush(stdout);
-		if (fd_write_all(t->packet[0] == 'o' ? STDOUT_FILENO : STDERR_FILENO, t->packet + 1,
-				 (size_t)n - 1) < 0) {
+		r = t->as_json ? agent_json_data(&t->json, t->packet[0] == 'e',
+						 (struct str){ t->packet + 1, (size_t)n - 1 })
+			       : fd_write_all(t->packet[0] == 'o' ? STDOUT_FILENO : STDERR_FILENO,
+					      t->packet + 1, (size_t)n - 1);
+		if (r < 0) {
 			t->ended = true; /* nobody reads: the command gets its SIGPIPE by our end */
 			t->code = 128 + SIGPIPE;
 		}
@@ -153,6 +170,7 @@ static void read_input(struct talk *t)
 	if (n > 0 && !len)
 		return;
 	t->packet[0] = 'i';
+	t->sent += len;
 	agent_send(t->sock, t->packet, 1 + len, -1, 0);
 }
 
@@ -211,40 +229,74 @@ static bool takes_input(enum agent_op op)
 	return op == AGENT_RUN || op == AGENT_EXEC || op == AGENT_ATTACH;
 }
 
-int agent_talk(const struct agent_request *asked, void (*line)(struct str row))
+static struct talk talk; /* one a process */
+
+static int refuse(struct talk *t, const char *text)
 {
-	static struct talk t;
+	if (t->as_json)
+		agent_json_error(&t->json, text);
+	else
+		log_error("%s", text);
+	return EXIT_WARDER;
+}
+
+static int begin_talk(const struct agent_request *asked, void (*line)(struct str row), bool as_json)
+{
 	struct agent_request q = *asked;
+	struct talk *t = &talk;
+	char text[256];
 	int r;
 
-	t = (struct talk){ .sock = -1, .line = line, .in_open = takes_input(q.op) };
-	r = agent_connect(&t.sock);
+	*t = (struct talk){
+		.sock = -1, .as_json = as_json, .line = line, .in_open = takes_input(q.op)
+	};
+	r = agent_connect(&t->sock);
 	if (r < 0) {
-		log_error("no agent answers at the control socket: %s (warder agent)",
-			  strerror(-r));
-		return EXIT_WARDER;
+		snprintf(text, sizeof(text),
+			 "no agent answers at the control socket: %s (warder agent)", strerror(-r));
+		return refuse(t, text);
 	}
-	if (q.tty && term_size(STDIN_FILENO, &q.rows, &q.cols) < 0) {
-		log_error("option '--tty': the input device is not a terminal (TTY)");
-		return EXIT_WARDER;
-	}
+	if (q.tty && term_size(STDIN_FILENO, &q.rows, &q.cols) < 0)
+		return refuse(t, "option '--tty': the input device is not a terminal (TTY)");
 	q.term = q.tty ? getenv("TERM") : NULL;
-	r = catch_signals(&t);
+	r = catch_signals(t);
 	if (r == 0)
-		r = send_order(&t, &q);
+		r = send_order(t, &q);
 	if (r < 0 && r != -EPIPE) { /* it may have said why before it was asked */
-		log_error(r == -EMSGSIZE ? "the command is too long for the agent: --no-agent"
-					 : "asking the agent: %s",
-			  strerror(-r));
-		return EXIT_WARDER;
+		snprintf(text, sizeof(text),
+			 r == -EMSGSIZE ? "the command is too long for the agent: --no-agent"
+					: "asking the agent: %s",
+			 strerror(-r));
+		return refuse(t, text);
 	}
 	if (q.tty && term_raw(STDIN_FILENO) == 0) {
-		t.raw = true;
+		t->raw = true;
 		log_set_newline("\r\n");
 	}
-	loop(&t);
+	loop(t);
 	term_restore();
 	log_set_newline("\n");
-	close(t.sock);
-	return cli_finish_output(t.code);
+	close(t->sock);
+	return t->code;
+}
+
+uint64_t agent_talk_bytes(bool in)
+{
+	return in ? talk.sent : talk.got;
+}
+
+int agent_talk(const struct agent_request *asked, void (*line)(struct str row))
+{
+	int code = begin_talk(asked, line, false);
+
+	return cli_finish_output(code);
+}
+
+int agent_talk_json(const struct agent_request *asked, void (*line)(struct str row), bool ends)
+{
+	int code = begin_talk(asked, line, true);
+
+	if (ends)
+		agent_json_exit(&talk.json, code);
+	return cli_finish_output(code);
 }

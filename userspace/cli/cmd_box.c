@@ -58,6 +58,8 @@ static const struct option_def EXEC_OPTIONS[] = {
 	{ "env", 'e', OPT_STRLIST, AT(env), "K=V",
 	  "environment variable, besides those of the sandbox; repeatable" },
 	{ "cwd", 0, OPT_STR, AT(cwd), "DIR", "start in this directory" },
+	{ "json", 0, OPT_FLAG, AT(json), NULL,
+	  "its output as one JSON object a line (type stdout, stderr, error), then {\"type\":\"exit\"}" },
 	{ "help", 'h', OPT_FLAG, AT(help), NULL, "this text" },
 	{ 0 },
 };
@@ -100,7 +102,11 @@ int cmd_exec(int argc, char **argv)
 	q.env_n = a.env.n;
 	q.cwd = a.cwd;
 	q.tty = a.tty;
-	return agent_talk(&q, NULL);
+	if (a.json && a.tty) {
+		err_set(&err, EINVAL, "option '--json': not with '--tty'");
+		return cli_bad_usage("exec", &err);
+	}
+	return a.json ? agent_talk_json(&q, NULL, true) : agent_talk(&q, NULL);
 }
 
 /* ---- those that take a sandbox and little else ---- */
@@ -110,11 +116,26 @@ static const struct option_def ONE_OPTIONS[] = {
 	{ 0 },
 };
 
-static const struct option_def LOGS_OPTIONS[] = {
-	{ "follow", 'f', OPT_FLAG, AT(follow), NULL, "wait for more until it ends" },
+static const struct option_def ORDER_OPTIONS[] = {
+	{ "json", 0, OPT_FLAG, AT(json), NULL,
+	  "one JSON object a sandbox: what was done, or why not" },
 	{ "help", 'h', OPT_FLAG, AT(help), NULL, "this text" },
 	{ 0 },
 };
+
+static const struct option_def LOGS_OPTIONS[] = {
+	{ "follow", 'f', OPT_FLAG, AT(follow), NULL, "wait for more until it ends" },
+	{ "json", 0, OPT_FLAG, AT(json), NULL,
+	  "as one JSON object a line (type stdout, stderr, error), then {\"type\":\"exit\"}" },
+	{ "help", 'h', OPT_FLAG, AT(help), NULL, "this text" },
+	{ 0 },
+};
+
+/* {"type":"done"}: with the sandbox's id or what was said of it. */
+static void print_done(struct str row)
+{
+	printf("{\"type\":\"done\",\"message\":%.*s}\n", (int)row.n, row.p);
+}
 
 static void print_word(struct str row)
 {
@@ -150,7 +171,8 @@ static int one(enum agent_op op, const char *purpose, const struct option_def *d
 		int c;
 
 		q.sandbox = argv[i];
-		c = agent_talk(&q, print_word);
+		c = a.json ? agent_talk_json(&q, print_done, op == AGENT_LOGS)
+			   : agent_talk(&q, print_word);
 		code = c ? c : code;
 	}
 	return code;
@@ -178,12 +200,12 @@ int cmd_logs(int argc, char **argv)
 int cmd_pause(int argc, char **argv)
 {
 	return one(AGENT_PAUSE, "Freeze a sandbox of the agent, as warder freeze does.",
-		   ONE_OPTIONS, argc, argv);
+		   ORDER_OPTIONS, argc, argv);
 }
 
 int cmd_resume(int argc, char **argv)
 {
-	return one(AGENT_RESUME, "Let a frozen sandbox of the agent go on.", ONE_OPTIONS, argc,
+	return one(AGENT_RESUME, "Let a frozen sandbox of the agent go on.", ORDER_OPTIONS, argc,
 		   argv);
 }
 
@@ -191,7 +213,7 @@ int cmd_rm(int argc, char **argv)
 {
 	return one(AGENT_RM,
 		   "End sandboxes of the agent and wait until they are gone. Their records stay.",
-		   ONE_OPTIONS, argc, argv);
+		   ORDER_OPTIONS, argc, argv);
 }
 
 /* ---- ps ---- */

@@ -10,17 +10,21 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/fd.h"
 #include "userspace/base/fd_new.h"
+#include "userspace/base/json.h"
 #include "userspace/cli/agent.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/util.h"
 
 struct cp_args {
-	bool help;
+	bool json, help;
 };
 
 static const struct option_def OPTIONS[] = {
+	{ "json", 0, OPT_FLAG, offsetof(struct cp_args, json), NULL,
+	  "one JSON object: what was copied, or why not; not where stdout is the data" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct cp_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -140,9 +144,34 @@ static int get(const char *box, const char *path, const char *to, struct err *er
 	return r < 0 ? r : code;
 }
 
+/* Stdout may have been the file's. `r`: an exit code, or less than 0 with err. */
+static int say(int out, bool in, int r, const struct err *err)
+{
+	auto_buf struct buf text = { 0 };
+	struct json j;
+
+	json_init(&j, &text);
+	json_object_begin(&j);
+	json_key(&j, "type");
+	json_strz(&j, r ? "error" : "done");
+	if (r) {
+		json_key(&j, "message");
+		json_strz(&j, r < 0 ? err_text(err) : "it failed in the sandbox");
+	}
+	json_key(&j, "bytes");
+	json_u64(&j, agent_talk_bytes(in));
+	json_key(&j, "code");
+	json_i64(&j, r < 0 ? EXIT_WARDER : r);
+	json_object_end(&j);
+	buf_addc(&text, '\n');
+	if (out < 0 || fd_write_all(out, text.p, text.n) < 0)
+		return EXIT_WARDER;
+	return r < 0 ? EXIT_WARDER : r;
+}
+
 int cmd_cp(int argc, char **argv)
 {
-	auto_close int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	auto_close int null = open("/dev/null", O_RDONLY | O_CLOEXEC), out = -1;
 	struct cp_args args = { 0 };
 	const char *from, *to;
 	struct err err = { 0 };
@@ -164,8 +193,15 @@ int cmd_cp(int argc, char **argv)
 		err_set(&err, EINVAL, "one of the two must be SANDBOX:PATH");
 		return cli_bad_usage("cp", &err);
 	}
+	if (args.json && !strcmp(argv[2], "-")) {
+		err_set(&err, EINVAL, "option '--json': stdout is what is copied");
+		return cli_bad_usage("cp", &err);
+	}
+	out = args.json ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
 	if (from && null >= 0)
 		dup2(null, STDIN_FILENO); /* it reads nothing */
 	r = to ? put(argv[1], argv[2], to, &err) : get(argv[1], from, argv[2], &err);
+	if (args.json)
+		return say(out, to != NULL, r, &err);
 	return r < 0 ? cli_fail(&err) : r;
 }

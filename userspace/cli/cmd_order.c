@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/json.h"
 #include "userspace/cli/agent.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -19,10 +20,12 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
 struct order_args {
-	bool help;
+	bool json, help;
 };
 
 static const struct option_def OPTIONS[] = {
+	{ "json", 0, OPT_FLAG, offsetof(struct order_args, json), NULL,
+	  "one JSON object: what was done, or why not" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct order_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -133,6 +136,25 @@ int order_give(const char *order, const char *session, const char *who, char *re
 	return ask_text(&v, session, ret_text, err);
 }
 
+static int run_json(const struct verb *verb, const char *word)
+{
+	auto_buf struct buf out = { 0 };
+	char text[CONTROL_TEXT];
+	struct err err = { 0 };
+	int r = ask_text(verb, word, text, &err);
+	struct json j;
+
+	json_init(&j, &out);
+	json_object_begin(&j);
+	json_key(&j, "type");
+	json_strz(&j, r < 0 ? "error" : "done");
+	json_key(&j, "message");
+	json_strz(&j, r < 0 ? err_text(&err) : text);
+	json_object_end(&j);
+	printf("%.*s\n", (int)out.n, out.p);
+	return cli_finish_output(r < 0 ? EXIT_WARDER : 0);
+}
+
 static int run_order(const struct verb *verb, int argc, char **argv)
 {
 	struct order_args args = { 0 };
@@ -149,6 +171,8 @@ static int run_order(const struct verb *verb, int argc, char **argv)
 		err_set(&err, EINVAL, "it takes one %s", verb->question ? "question" : "session");
 		return cli_bad_usage(verb->name, &err);
 	}
+	if (args.json)
+		return run_json(verb, argv[1]);
 	if (ask(verb, argv[1], false, &err) < 0)
 		return cli_fail(&err);
 	return cli_finish_output(0);

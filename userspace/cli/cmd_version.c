@@ -9,10 +9,11 @@
 #include "userspace/redact/redact.h"
 
 struct version_args {
-	bool help;
+	bool json, help;
 };
 
 static const struct option_def OPTIONS[] = {
+	{ "json", 0, OPT_FLAG, offsetof(struct version_args, json), NULL, "one JSON object" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct version_args, help), NULL, "this text" },
 	{ 0 },
 };
@@ -37,6 +38,11 @@ int cmd_version(int argc, char **argv)
 		return cli_bad_usage("version", &err);
 	}
 	fast = redact_has_hyperscan(&what);
+	if (args.json) {
+		printf("{\"version\":\"%s\",\"redaction\":\"%s\"}\n", WARDER_VERSION,
+		       fast ? "hyperscan" : "own");
+		return cli_finish_output(0);
+	}
 	puts("warder " WARDER_VERSION);
 	printf("redaction of long output: %s%s\n", fast ? "" : "own pass: ", what);
 	return cli_finish_output(0);
