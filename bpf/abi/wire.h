@@ -480,7 +480,7 @@ struct wire_session {
 	struct wire_str host;
 	struct wire_str degraded; /* NUL-separated names */
 	struct wire_str image;	  /* START: digest of what its root was made of */
-	__u32 pad;
+	struct wire_str secrets;  /* START: names of those that it may read, NUL-separated */
 };
 
 /* WORKSPACE_CHANGE: one path that a comparison found to be other than before; no process did it as far as

@@ -222,6 +222,7 @@
 	X(RUN_COMMAND, NONE, V11, TYPE, NONE, TYPE, NONE, "command")                               \
 	X(RUN_POLICY, NONE, V11, TYPE, NONE, TYPE, NONE, "policy")                                 \
 	X(RUN_IMAGE, NONE, V11, TYPE, NONE, TYPE, NONE, "image")                                   \
+	X(RUN_SECRETS, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                    \
 	X(RUN_TIER, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                       \
 	X(RUN_REASON, "status_detail", V11, TYPE, "event.reason", TYPE, "reason", "reason")        \
 	X(RUN_CPU, NONE, V11, TYPE, NONE, TYPE, NONE, NONE)                                        \

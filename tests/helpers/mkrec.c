@@ -207,7 +207,8 @@ static const struct member session_members[] = {
 	S(wire_session, name),	       S(wire_session, tenant),
 	S(wire_session, reason),       S(wire_session, policy),
 	S(wire_session, command),      S(wire_session, host),
-	S(wire_session, degraded),     END,
+	S(wire_session, degraded),     S(wire_session, secrets),
+	END,
 };
 
 static const struct member change_members[] = {

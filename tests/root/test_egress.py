@@ -53,6 +53,13 @@ def udp(ip, port):
     return s.recv(10).decode()
 def look_v4(name): return sorted({a[4][0] for a in socket.getaddrinfo(name, 1, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)})
 def look(name): return sorted({a[4][0] for a in socket.getaddrinfo(name, 1, type=socket.SOCK_STREAM)})
+def tcpdns(name, server="127.0.0.1"):
+    q = b"\x12\x34\1\0\0\1\0\0\0\0\0\0" + b"".join(bytes([len(l)]) + l.encode() for l in name.split(".")) + b"\0\0\1\0\1"
+    with socket.create_connection((server, 53), 10) as s:
+        s.sendall(len(q).to_bytes(2, "big") + q)
+        f = s.makefile("rb")
+        a = f.read(int.from_bytes(f.read(2), "big"))
+    return [a[3] & 15, ".".join(map(str, a[-4:])) if a[7] else ""]
 def half(host, port):
     with socket.create_connection((host, int(port)), 10) as s:
         s.sendall(b"x" * 100000)
@@ -251,6 +258,36 @@ class Egress(TestCase):
         self.assertEqual(len(close), 3)
         self.assertGreater(field(close[0], "net.bytes_in"), 10)
         self.assertIntact(s)
+
+    def test_names_by_tcp(self):
+        """Warder's own resolver answers by TCP as by UDP; another one is not reached by either."""
+        self.net.listen(RESOLVER, 53, echo)
+        s = self.go("allow=good.example", "tcpdns,good.example", "tcpdns,other.example", "tcpdns,good.example,%s" % RESOLVER,
+                    "udp,%s,53" % RESOLVER)
+        self.assertEqual(s.code, 0, s)
+        self.assertEqual(s.said[:2], [[0, "198.18.1.0"], [3, ""]])
+        for said in s.said[2:]:
+            self.assertRegex(said, "refused|unreachable|not permitted")
+
+    def test_the_wall_stands_by_itself(self):
+        """Whoever is in the sandbox's control group connects nowhere, whatever network namespace it is in."""
+        web_server = self.net.listen(WEB, 80, web)
+        proc, _ = self.start_session("sh", "-c", "echo up; cat", stdin=subprocess.PIPE, netns=self.net.host,
+                                     options=["--no-default-rules", "--net", "allow=good.example", "--net-dns", RESOLVER])
+        self.assertEqual(proc.stdout.readline(), b"up\n")
+        session, = os.listdir(os.path.join(self.env["WARDER_RUN"], "sessions"))
+        leaf = [c.partition(" ")[2] for c in own_cgroups() if c.endswith(session)]
+        leaf = [c for c in leaf if os.path.exists(c + "/cgroup.freeze")][0]
+        script = "import socket; print(socket.create_connection(('%s', 80), 10).send(b'x'))" % WEB
+        outside = cmd(*self.net.host.inside([PYTHON_IN_SANDBOX, "-c", script]))
+        self.assertEqual((outside.code, outside.out), (0, b"1\n"), outside)
+        wait_for("the server to see it", lambda: len(web_server.seen) == 1)
+        inside = cmd(*self.net.host.inside(["sh", "-c", 'echo $$ > "$0"; exec "$@"', leaf + "/cgroup.procs", PYTHON_IN_SANDBOX,
+                                            "-c", script]))
+        self.assertEqual(inside.code, 1, inside)
+        self.assertIn(b"Operation not permitted", inside.err)
+        self.assertEqual(len(web_server.seen), 1)
+        proc.communicate(b"", 60)
 
     def test_curl(self):
         self.net.listen(WEB, 80, web)

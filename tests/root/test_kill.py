@@ -163,6 +163,14 @@ class Limits(TestCase):
         self.assertEqual(field(oom[0], "limit.value"), 64 << 20)
         self.assertIntact(s)
 
+    def test_it_takes_all_of_it(self):
+        """Half a sandbox is of no use to anyone: who did not ask for the memory ends, too."""
+        s = self.session("sh", "-c", "sleep 1000 & '%s' -c \"%s\"; echo still here" % (PYTHON_IN_SANDBOX, BOMB),
+                         options=["--memory", "64M"])
+        self.assertCode(s, 137)
+        self.assertEqual(s.result["reason"], "oom")
+        self.assertNotIn(b"still here", s.out)
+
     def test_within_the_limit(self):
         s = self.session(PYTHON_IN_SANDBOX, "-c", "x = b'x' * (16 << 20)", options=["--memory", "64M"])
         self.assertCode(s, 0)

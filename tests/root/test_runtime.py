@@ -157,6 +157,22 @@ class Ends(SandboxCase):
         self.assertEqual((r.code, r.reason), (137, "timeout"))
         self.assertClean(before)
 
+    def test_timeout_without_init(self):
+        """The outer layer: who should have ended it does not run any more."""
+        before = set(self.left())
+        name = self.session_name()
+        proc, report = self.start("sh", "-c", "echo up; exec sleep 1000", options=["--session", name, "--timeout", "2s"])
+        self.assertEqual(proc.stdout.readline(), b"up\n")
+        leaf = [c for c in self.left() if c.endswith("/" + name) and os.path.exists(c + "/cgroup.freeze")][0]
+        with open(leaf + "/cgroup.procs") as f:
+            inits = [int(p) for p in f.read().split() if os.readlink("/proc/%s/exe" % p).startswith("/memfd:")]
+        self.assertEqual(len(inits), 1)
+        os.kill(inits[0], signal.SIGSTOP)
+        proc.communicate(timeout=60)
+        with open(report) as f:
+            self.assertEqual(json.load(f)["reason"], "timeout")
+        self.assertClean(before)
+
     def test_background_processes_end_with_the_payload(self):
         before = set(self.left())
         r = self.sh("sleep 1000 > /dev/null 2>&1 < /dev/null & exit 5")
@@ -298,6 +314,14 @@ class View(SandboxCase):
             self.assertEqual(int(fields[name], 16), 0, name)
         self.assertEqual((fields["NoNewPrivs"], fields["Seccomp"], fields["Groups"].strip()), ("1", "2", ""))
         self.assertEqual(fields["Umask"], "0022")
+
+    def test_no_way_back_up(self):
+        """No filter is needed for these: no namespace of any kind can be made, and no right comes back by an exec."""
+        counts = self.lines("cat /proc/sys/user/max_*_namespaces")
+        self.assertGreaterEqual(len(counts), 7)
+        self.assertEqual(set(counts), {"0"})
+        r = self.sbx(PYTHON_IN_SANDBOX, "-c", "import ctypes; print(ctypes.CDLL(None).prctl(27, 0, 0, 0, 0))")
+        self.assertEqual(int(r.out), 0xef, "securebits: none for root, none kept, each locked")
 
     def test_namespaces_differ(self):
         inside = self.lines("for n in %s; do readlink /proc/self/ns/$n; done" % " ".join(NAMESPACES))
@@ -566,6 +590,49 @@ class Limits(SandboxCase):
         self.assertIn(quota, ({"cpu.max": "25000 100000"}, {"cpu.cfs_quota_us": "25000"}))
         proc.terminate()
         proc.communicate(timeout=60)
+
+    def test_no_swap_and_all_or_none(self):
+        """What the kernel was told, on v2 and on v1: no swap, and the whole group ends when memory does."""
+        name = self.session_name()
+        proc, _ = self.start("sh", "-c", "echo up; sleep 1000", options=["--memory", "64M", "--session", name])
+        self.assertEqual(proc.stdout.readline(), b"up\n")
+        names = {"memory.max": "67108864", "memory.swap.max": "0", "memory.oom.group": "1",
+                 "memory.limit_in_bytes": "67108864", "memory.memsw.limit_in_bytes": "67108864"}
+        told = {}
+        for top in leftovers.cgroup_mounts():
+            for folder, _, files in os.walk(top):
+                if folder.endswith(name):
+                    for f in set(names) & set(files):
+                        with open(os.path.join(folder, f)) as text:
+                            told[f] = text.read().strip()
+        self.assertEqual(told, {f: names[f] for f in told})
+        self.assertTrue({"memory.max", "memory.oom.group"} <= set(told) or "memory.limit_in_bytes" in told, told)
+        proc.terminate()
+        proc.communicate(timeout=60)
+
+    def test_no_controllers(self):
+        """A host without them: per-process limits in their place, and each is said to be missing."""
+        hidden = [d for d in leftovers.cgroup_mounts() if os.path.basename(d) in ("memory", "pids")]
+        if len(hidden) != 2:
+            raise unittest.SkipTest("this host has its controllers on v2, where they cannot be hidden")
+        code = ("import os, time\n"
+                "try: bytearray(200 << 20)\n"
+                "except MemoryError: print('memory', flush=True)\n"
+                "n = 1\n"
+                "try:\n"
+                "    while n < 50:\n"
+                "        if os.fork() == 0: time.sleep(30)\n"
+                "        n += 1\n"
+                "except BlockingIOError: print(n, flush=True)\n"
+                "os._exit(0)\n")
+        self.count += 1
+        report = self.path("report%d" % self.count)
+        argv = self.argv([PYTHON_IN_SANDBOX, "-c", code], ["--memory", "64M", "--pids", "8"], report)
+        done = cmd("unshare", "-m", "sh", "-c", "umount %s && exec \"$@\"" % " ".join(hidden), "sh", *argv)
+        with open(report) as f:
+            r = Result(done, f.read())
+        self.assertEqual((r.code, r.out.split()), (0, [b"memory", b"8"]), str(r))
+        self.assertLessEqual({"limit.memory", "limit.pids"}, set(r.degraded))
 
     def test_usage_is_reported(self):
         r = self.sh("true; true")

@@ -58,6 +58,22 @@ class Secret(TestCase):
         for line in os.popen("cat /proc/self/mountinfo"):
             self.assertNotIn("/run/secrets ", line)
 
+    def test_the_record_names_it(self):
+        """And so do those who show one: the name, not the value."""
+        self.assertCode(self.warder("run", "--quiet", "--secret", "token=" + self.secret(), "--secret",
+                                    "other=" + self.secret() + ",ttl=1m", "--", "true"), 0)
+        session, = os.listdir(self.path("state/sessions"))
+        events = [json.loads(line) for line in self.warder("events", session).out.splitlines()]
+        self.assertEqual([e["run"]["secrets"] for e in events if e["kind"] == "session.start"], [["token", "other"]])
+        shown = json.loads(self.warder("sessions", "show", "--json", session).out)
+        self.assertEqual([f["value"] for f in shown["did"] if f["kind"] == "secret"], ["other", "token"])
+        self.assertIn(b"token", self.warder("sessions", "show", session).out)
+        self.assertCode(self.warder("report", session, "-o", self.path("r.html")), 0)
+        with open(self.path("r.html")) as f:
+            page = f.read()
+        self.assertIn("token", page)
+        self.assertNotIn(VALUE, page)
+
     def test_in_nothing_that_is_kept(self):
         rules = self.path("own.yaml", test_redact.RULES)
         s = self.session("sh", "-c", "t=$(cat /run/secrets/token); echo \"$t\"; echo \"shown $t\" >&2; "

@@ -11,7 +11,7 @@
 #include "userspace/catalog/internal.h"
 
 /* A change of the tables changes this; an older file is thrown away, it can be made again. */
-#define CATALOG_VERSION 2
+#define CATALOG_VERSION 3
 #define TEXT_OF(x)	#x
 #define TEXT(x)		TEXT_OF(x)
 #define BUSY_MS		10000 /* another command may be reading bundles in */

@@ -22,11 +22,19 @@
 #define SESSIONS_MAX 1000000
 #define OPEN_SMALL   (4ull << 20) /* bytes: an open session of less is read whenever it changed */
 
-enum fact_kind { FACT_EXE, FACT_PATH, FACT_DST, FACT_NAME, FACT_RULE, FACT_ESCAPE, FACT_COUNT };
-
-static const char *const fact_names[FACT_COUNT] = {
-	"exe", "path", "dst", "name", "rule", "escape"
+enum fact_kind {
+	FACT_EXE,
+	FACT_PATH,
+	FACT_DST,
+	FACT_NAME,
+	FACT_RULE,
+	FACT_ESCAPE,
+	FACT_SECRET,
+	FACT_COUNT
 };
+
+static const char *const fact_names[FACT_COUNT] = { "exe",  "path",   "dst",   "name",
+						    "rule", "escape", "secret" };
 
 /* Columns of the session in the order of INSERT. */
 enum column {
@@ -134,9 +142,12 @@ static int join_command(struct indexer *x, const struct event *ev)
 	return 0;
 }
 
-static int add_start(struct indexer *x, const struct event *ev)
+static int add_start(struct indexer *x, const struct event *ev, struct err *err)
 {
+	const struct str *v = event_has(ev, F_RUN_SECRETS) ? ev->v[F_RUN_SECRETS].list.v : NULL;
+	size_t n = v ? ev->v[F_RUN_SECRETS].list.n : 0;
 	sqlite3_stmt *s = x->session;
+	int r = 0;
 
 	bind_text(s, C_NAME, event_str(ev, F_SANDBOX));
 	bind_text(s, C_TENANT, event_str(ev, F_TENANT));
@@ -144,7 +155,9 @@ static int add_start(struct indexer *x, const struct event *ev)
 	bind_text(s, C_BACKEND, event_str(ev, F_RUN_BACKEND));
 	bind_text(s, C_TIER, event_str(ev, F_RUN_TIER));
 	bind_u64(s, C_STARTED, event_u64(ev, F_TIME));
-	return join_command(x, ev);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = add_fact(x, FACT_SECRET, v[i], err);
+	return r < 0 ? r : join_command(x, ev);
 }
 
 static int add_event(void *arg, const struct event *ev, struct err *err)
@@ -154,7 +167,7 @@ static int add_event(void *arg, const struct event *ev, struct err *err)
 	x->records++;
 	switch (ev->kind) {
 	case WIRE_SESSION_START:
-		return add_start(x, ev);
+		return add_start(x, ev, err);
 	case WIRE_SESSION_STOP:
 		bind_text(x->session, C_REASON, event_str(ev, F_RUN_REASON));
 		bind_u64(x->session, C_ENDED, event_u64(ev, F_TIME));

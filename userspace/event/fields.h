@@ -309,6 +309,8 @@ enum field_type {
 	X(RUN_COMMAND, "run.command", FT_STRLIST, FAM_SESSION, "command given by the operator")    \
 	X(RUN_POLICY, "run.policy", FT_STR, FAM_SESSION, "SHA-256 of what the sandbox may do")   \
 	X(RUN_IMAGE, "run.image", FT_STR, FAM_SESSION, "digest of the image that is its root")     \
+	X(RUN_SECRETS, "run.secrets", FT_STRLIST, FAM_SESSION,                                     \
+	  "names of the secrets that it may read")                                                 \
 	X(RUN_TIER, "run.tier", FT_STR, FAM_SESSION, "probe tier: full or portable")               \
 	X(RUN_REASON, "run.reason", FT_STR, FAM_SESSION,                                           \
 	  "how it ended: exit signal timeout oom rule ...")                                        \

@@ -34,6 +34,7 @@ void decode_session(struct decode_ctx *c)
 	decode_set_string(c, F_RUN_BACKEND, w.backend);
 	decode_set_string(c, F_RUN_POLICY, w.policy);
 	decode_set_string(c, F_RUN_IMAGE, w.image);
+	decode_set_words(c, F_RUN_SECRETS, decode_bytes(c, w.secrets));
 	decode_set_words(c, F_RUN_COMMAND, decode_bytes(c, w.command));
 	decode_set_words(c, F_DEGRADED, decode_bytes(c, w.degraded));
 	if (c->ev->kind == WIRE_SESSION_STOP)

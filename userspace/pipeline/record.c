@@ -11,6 +11,7 @@
 /* Room for the command in a record, beside the other strings. */
 #define COMMAND_MAX 24000
 #define LABEL_MAX   512
+#define SECRETS_MAX 1024 /* bytes of their names: more than a sandbox can have */
 
 struct wire_hdr record_header(uint32_t sandbox_id, enum wire_kind kind)
 {
@@ -95,6 +96,7 @@ int record_session_start(struct buf *out, const struct session_record *s)
 		words++;
 	rec.command = tail_words(out, (const char *const *)s->command, words, COMMAND_MAX, &cut);
 	rec.degraded = tail_words(out, s->degraded, s->degraded_n, LABEL_MAX, &cut);
+	rec.secrets = tail_words(out, s->secrets, s->secrets_n, SECRETS_MAX, &cut);
 	if (cut)
 		rec.h.flags |= WIRE_F_TRUNC;
 	return record_finish(out, &rec, sizeof(rec));

@@ -27,6 +27,8 @@ struct session_record {
 	char *const *command; /* NULL-terminated */
 	const char *const *degraded;
 	size_t degraded_n;
+	const char *const *secrets; /* names */
+	size_t secrets_n;
 };
 
 /* SESSION_START. Strings that do not fit a record are cut and flagged WIRE_F_TRUNC. */

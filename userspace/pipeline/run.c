@@ -395,6 +395,7 @@ static void tell_usage(struct run *run, uint64_t now)
 
 static int start_engine(struct run *run, struct err *err)
 {
+	const char *secrets[SANDBOX_SECRETS_MAX];
 	const struct sandbox_spec *spec = &run->spec;
 	struct run_result *res = run->result;
 	struct clock_state clock;
@@ -469,8 +470,13 @@ static int start_engine(struct run *run, struct err *err)
 				.command = spec->argv,
 				.degraded = res->degraded,
 				.degraded_n = res->degraded_n,
+				.secrets = secrets,
+				.secrets_n = spec->secrets_n,
 			},
 	};
+
+	for (size_t i = 0; i < spec->secrets_n; i++)
+		secrets[i] = spec->secrets[i].name;
 
 	if (!run->opt->output_unrecorded) {
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->output_fds) < 0)

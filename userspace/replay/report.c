@@ -247,7 +247,7 @@ static int note_start(struct report *r, const struct event *ev)
 		{ "sandbox", F_SANDBOX },     { "tenant", F_TENANT },
 		{ "backend", F_RUN_BACKEND }, { "tier", F_RUN_TIER },
 		{ "policy", F_RUN_POLICY },   { "image", F_RUN_IMAGE },
-		{ "rules", F_RULE_SET },
+		{ "rules", F_RULE_SET },      { "secrets", F_RUN_SECRETS },
 	};
 	struct json j;
 

@@ -13,7 +13,7 @@ class Summary {
     $("summary").replaceChildren(
       el("h2", { text: `Session ${ev.id}` }), el("p", { class: "verdict", text: v.text.toLowerCase().startsWith(ev.verdictWord(v.code).toLowerCase()) ? v.text[0].toUpperCase() + v.text.slice(1) : `${ev.verdictWord(v.code)}: ${v.text}` }),
       rows([["command", s.command], ["started", s.started], ["lasted", `${clockText(m.end)} s`], ["ended", ev.ending(s)], ["host, sandbox, tenant", [s.host, s.sandbox, s.tenant].filter(Boolean).join(", ")],
-        ["backend, probes", [s.backend, s.tier].filter(Boolean).join(", ")], ["policy", s.policy], ["rule set", s.rules], ["records", `${countText(v.records)}, ${countText(v.lost)} lost`], ["redacted", ev.redaction], ["degraded", ev.degraded.join(", ") || "nothing stated"], ["clock", ev.clockState],
+        ["backend, probes", [s.backend, s.tier].filter(Boolean).join(", ")], ["policy", s.policy], ["secrets given", s.secrets], ["rule set", s.rules], ["records", `${countText(v.records)}, ${countText(v.lost)} lost`], ["redacted", ev.redaction], ["degraded", ev.degraded.join(", ") || "nothing stated"], ["clock", ev.clockState],
         ["root", ev.root || v.head], ["signed by", v.signed ? v.host_key : "not signed"], ["to check", ev.command]]),
       part("Alerts", alerts, 8, i => `${clockText(m.t[i])}  ${m.text(i, "rule.priority") || ""}  ${m.text(i, "rule.name") || ""}: ${m.text(i, "rule.output") || ""}`),
       ...(signs.length ? [part("Escapes, limits and actions", signs, 6, i => `${clockText(m.t[i])}  ${m.kind(i)}  ${m.what(i)}`)] : []),
