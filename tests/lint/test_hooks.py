@@ -96,14 +96,19 @@ class Hooks(unittest.TestCase):
         self.assertEqual(text.split(BEGIN)[1].split(END)[0], table(),
                          "bpf/README.md: run tests/lint/test_hooks.py --update")
 
-    def test_what_proves_the_probes_is_there(self):
-        """The table in tests/README.md names tests: `module` or `module: test`."""
-        rows = read("tests", "README.md").split("| what | proven by |\n")[1]
-        named = [n for row in rows.split("\n\n")[0].splitlines() for n in re.findall(r"`([a-z_0-9]+)(?:: (\w+))?`", row.split("|")[2])]
-        self.assertGreater(len(named), 50)
-        for module, test in named:
-            text = read("tests", "root", "test_%s.py" % module)
-            self.assertTrue(not test or "def test_%s(" % test in text, "%s: %s" % (module, test))
+    def test_what_proves_it_is_there(self):
+        """The tables in tests/README.md name tests: `module` or `module: test` of root/, or a path of another suite."""
+        tables = read("tests", "README.md").split("| what | proven by |\n")[1:]
+        self.assertEqual(len(tables), 2)
+        for table in tables:
+            cells = [row.split("|")[2] for row in table.split("\n\n")[0].splitlines()]
+            named = [n for cell in cells for n in re.findall(r"`([a-z_0-9]+)(?:: (\w+))?`", cell)]
+            self.assertGreater(len(named), 50)
+            for module, test in named:
+                text = read("tests", "root", "test_%s.py" % module)
+                self.assertTrue(not test or "def test_%s(" % test in text, "%s: %s" % (module, test))
+            for path in [p for cell in cells for p in re.findall(r"`((?:unit|fuzz|bench)/[a-z_/]+)(?:\.c)?`", cell)]:
+                self.assertTrue(os.path.exists(os.path.join(ROOT, "tests", path + ".c")), path)
 
 
 def update():
