@@ -17,6 +17,8 @@ struct backend {
 	const char *name;
 	const char *what; /* one line for a person */
 	bool holds;	  /* see sandbox_plan_holds */
+	/* Where the payload's root is in that of the process that was begun; "": it is that. */
+	const char *root;
 	/* What the control group is limited to, for a payload that is limited to `l`. NULL: the same. */
 	struct sandbox_limits (*limits)(const struct sandbox_limits *l);
 	/* The cgroup exists and something else may be done before the start: begin what takes long.

@@ -50,7 +50,7 @@ void dirs_hold(struct sandbox *s)
 
 	if (s->dirs[0] >= 0)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)s->pid);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)s->pid, s->plan->backend->root);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; root >= 0 && i < SANDBOX_DIRS_MAX; i++)
 		s->dirs[i] = sys_openat2(root, insides[i] + 1, O_PATH | O_DIRECTORY,
@@ -184,8 +184,8 @@ int sandbox_fill(struct sandbox *s, sandbox_fill_fn fn, void *arg, int in, int t
 	pid_t pid;
 	int r;
 
-	if (s->stage != STAGE_CREATED || s->plan->backend != &backend_ns)
-		return err_set(err, EOPNOTSUPP, "this backend's sandboxes cannot be filled");
+	if (s->stage != STAGE_CREATED)
+		return err_set(err, EBUSY, "filling the sandbox: it runs already");
 	r = make_dirs(s, dirs, &n);
 	if (r < 0)
 		return err_set(err, -r, "filling the sandbox: its file systems: %m");

@@ -626,6 +626,7 @@ void birth_prepare(struct sandbox *s)
 const struct backend backend_ns = {
 	.name = "ns",
 	.what = "Linux namespaces, shared kernel",
+	.root = "",
 	.prepare = birth_prepare,
 	.begin = ns_begin,
 	.follow = ns_follow,

@@ -192,6 +192,7 @@ const struct backend backend_gvisor = {
 	.name = "gvisor",
 	.what = "gVisor, a kernel of its own in user space (runsc)",
 	.holds = true,
+	.root = GVISOR_TREE,
 	.limits = limits,
 	.prepare = birth_prepare,
 	.begin = begin,
