@@ -37,13 +37,14 @@
 
 enum what { OPEN, WRITE, DELETE, FORK, EXEC, EXIT, WHATS };
 static const unsigned int wanted[WHATS] = { 1, 1, 1, 1, 1, 2 };
+static const char *const names[WHATS] = { "open", "write", "delete", "fork", "exec", "exit" };
 
 static struct place {
 	int round; /* -1: at rest */
 	pid_t pid;
 	int cgroup_fd;
 	uint64_t cgid;
-	uint64_t began;
+	uint64_t began, over; /* CLOCK_BOOTTIME; over: its process was seen to have ended */
 	unsigned int got[WHATS];
 	bool ended;
 	char leaf[512];
@@ -56,7 +57,7 @@ static bool same_pids;
 static pid_t first_pid;
 static char top[400];
 static unsigned long records, wrong, missing, finished, reused;
-static char first_wrong[256];
+static char first_wrong[256], first_missing[64];
 
 /* Nothing may be left when a test fails, either. */
 static _Noreturn void give_up(void)
@@ -251,6 +252,9 @@ static bool is_complete(const struct place *p)
 static void end(struct place *p)
 {
 	for (int k = 0; k < WHATS; k++) {
+		if (p->got[k] < wanted[k] && !missing)
+			snprintf(first_missing, sizeof(first_missing), "%s of round %d", names[k],
+				 p->round);
 		missing += p->got[k] < wanted[k] ? wanted[k] - p->got[k] : 0;
 		if (p->got[k] > wanted[k])
 			blame(&(struct wire_hdr){ .sandbox = (uint32_t)(p - places) + 1 }, p->round,
@@ -279,6 +283,7 @@ static void turn(void)
 
 		if (p->round >= 0 && !p->ended && waitpid(p->pid, &status, WNOHANG) == p->pid) {
 			p->ended = true;
+			p->over = clock_boot_ns();
 			if (status)
 				die("the sandbox's process failed");
 		}
@@ -289,7 +294,7 @@ static void turn(void)
 		struct place *p = &places[i];
 
 		if (p->round >= 0 && p->ended &&
-		    (is_complete(p) || clock_boot_ns() > p->began + LOST_NS))
+		    (is_complete(p) || clock_boot_ns() > p->over + LOST_NS))
 			end(p);
 		if (p->round < 0 && next_round < count)
 			begin(i);
@@ -373,6 +378,7 @@ static uint64_t lost(void)
 	uint64_t n = 0;
 	size_t k;
 
+	capture_count_missed(capture);
 	do {
 		k = capture_gaps(capture, gaps, ARRAY_SIZE(gaps));
 		for (size_t i = 0; i < k; i++)
@@ -444,6 +450,8 @@ int main(int argc, char **argv)
 	json_strz(&j, first_wrong);
 	json_key(&j, "missing");
 	json_u64(&j, missing);
+	json_key(&j, "first_missing");
+	json_strz(&j, first_missing);
 	json_key(&j, "reused_pids");
 	json_u64(&j, reused);
 	json_key(&j, "lost");

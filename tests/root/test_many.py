@@ -22,7 +22,7 @@ class Many(Probes):
     def assertClean(self, r):
         start, early, end = r["start"], r["early"], r["end"]
         self.assertEqual((r["wrong"], r["first_wrong"]), (0, ""))
-        self.assertEqual((r["missing"], r["lost"]), (0, 0))
+        self.assertEqual((r["missing"], r["first_missing"], r["lost"]), (0, "", 0))
         self.assertEqual(end["fds"], start["fds"], "descriptors")
         self.assertEqual((end["cgroups"], end["dying_cgroups"]), (0, 0))
         self.assertEqual(end["kernel_bytes"], start["kernel_bytes"], "all tables are made once")
