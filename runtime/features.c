@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rows for `warder doctor`: what a sandbox needs here, asked from the kernel. */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +61,34 @@ static bool namespaces_work(char *detail, size_t max)
 	return true;
 }
 
+/* Tried, in a child that keeps the filter: under a listener of somebody else's there is none for us. */
+static bool listener_works(char *detail, size_t max)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog prog = { .len = 1, .filter = &allow };
+	int status = 0, e;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		_exit(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			      SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog) < 0
+			      ? errno
+			      : 0);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	e = pid < 0 ? errno : WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+	if (!e)
+		snprintf(detail, max, "user notification: calls that no hook looks at are told");
+	else
+		snprintf(detail, max, "%s: those calls are refused, and nobody is told",
+			 e == EBUSY    ? "we are under a listener of somebody else's"
+			 : e == EINVAL ? "kernel before 5.0"
+				       : strerror(e));
+	return !e;
+}
+
 static void cgroup_rows(const struct host *h, struct sandbox_feature *rows, size_t max, size_t *n)
 {
 	static const char *const names[] = { "limit.memory", "limit.pids", "limit.cpu" };
@@ -102,6 +133,8 @@ size_t sandbox_features(struct sandbox_feature *rows, size_t max)
 		       : "switched off (user.max_user_namespaces): a private host id alone is used");
 	f = row(rows, max, &n, "seccomp", "system call filter", true, h.seccomp);
 	DETAIL(f, "%s", h.seccomp ? "filters" : "CONFIG_SECCOMP_FILTER is missing");
+	f = row(rows, max, &n, "seccomp.notify", "attempts that no probe sees", false, false);
+	f->ok = listener_works(f->detail, sizeof(f->detail));
 	f = row(rows, max, &n, "landlock", "second wall for files", false, h.landlock_abi > 0);
 	if (h.landlock_abi > 0)
 		DETAIL(f, "ABI %d", h.landlock_abi);

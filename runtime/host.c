@@ -173,5 +173,7 @@ void host_probe(struct host *ret)
 	ret->userns = userns_allowed();
 	ret->landlock_abi = landlock_abi();
 	ret->seccomp = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+	action = SECCOMP_RET_USER_NOTIF;
+	ret->seccomp_notify = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 	ret->fd_max = getrlimit(RLIMIT_NOFILE, &lim) == 0 ? lim.rlim_max : 1024;
 }

@@ -30,6 +30,7 @@ struct host {
 	bool userns;
 	int landlock_abi; /* 0 = none */
 	bool seccomp;
+	bool seccomp_notify;  /* SECCOMP_RET_USER_NOTIF, since 5.0 */
 	unsigned long fd_max; /* hard limit of open files here */
 };
 

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/init/frame.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/buf.h"
 #include "userspace/base/fd.h"
@@ -28,6 +27,7 @@ static int build(const struct init_words *w, struct buf *b, struct err *err)
 	head.tty_rows = w->rows;
 	head.tty_cols = w->cols;
 	head.serve = w->serve;
+	head.notify = (uint16_t)w->notify;
 	buf_add(b, &head, sizeof(head));
 	head.filter_off = (uint32_t)b->n;
 	buf_add(b, w->filter, w->filter_n * sizeof(*w->filter));

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/init/frame.h"
 #include "userspace/base/err.h"
 
 struct init_words {
@@ -18,6 +19,7 @@ struct init_words {
 	const char *cwd;
 	const struct sock_filter *filter;
 	size_t filter_n;
+	enum init_notify notify; /* with `filter` */
 	bool tty, serve;
 	uint16_t rows, cols;
 };

@@ -75,7 +75,10 @@ static int ns_config(struct sandbox *s, struct setup *t, struct err *err)
 		.cols = p->tty_cols,
 		.serve = p->serve,
 	};
-	int r = seccomp_get(p, &w.filter, &w.filter_n, err);
+	int r = seccomp_get(p, s->notify, &w.filter, &w.filter_n, err);
+
+	if (s->notify)
+		w.notify = p->seccomp ? INIT_NOTIFY_HELPER : INIT_NOTIFY_SEND;
 
 	return r < 0 ? r : init_config_memfd(&w, &t->config, err);
 }
@@ -258,6 +261,26 @@ static void hold_workspace(struct sandbox *s, const struct birth *b)
 					   RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
 }
 
+/* By who runs before the payload does, and believed no more than others: it is to be what it says. */
+static int take_listener(struct sandbox *s, int *fd, int code)
+{
+	char path[64], link[64] = "";
+
+	if (s->listener_told || s->notify == SECCOMP_NOTIFY_NONE)
+		return -EPROTO;
+	s->listener_told = true;
+	if (*fd < 0) {
+		s->listener_error = code > 0 && code <= 4095 ? code : EIO;
+		return 0;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
+	if (readlink(path, link, sizeof(link) - 1) < 0 ||
+	    strcmp(link, "anon_inode:seccomp notify") != 0)
+		return -EPROTO;
+	s->listener = take_fd(*fd);
+	return 0;
+}
+
 /* One word of the set-up task or of init: SANDBOX_STARTING, SANDBOX_RUNNING, -errno. `fd` came with it, or -1. */
 static int follow_frame(struct sandbox *s, const struct birth *b, struct init_frame *f, int *fd,
 			struct err *err)
@@ -281,7 +304,15 @@ static int follow_frame(struct sandbox *s, const struct birth *b, struct init_fr
 			return err_set(err, -r, "sandbox set-up: its terminal: %m");
 		s->tty = take_fd(*fd);
 		return SANDBOX_STARTING;
+	case FRAME_LISTENER:
+		r = take_listener(s, fd, f->code);
+		if (r < 0)
+			return err_set(err, -r, "sandbox set-up: its filter's listener: %m");
+		return SANDBOX_STARTING;
 	case FRAME_STARTED:
+		if (s->notify && !s->listener_told && !b->frame)
+			return err_set(err, EPROTO,
+				       "sandbox set-up: its filter's listener did not come");
 		hold_workspace(s, b); /* where there is no user namespace */
 		dirs_hold(s);
 		if (s->plan->tty && s->tty < 0)
@@ -319,6 +350,12 @@ static int own_errno(const struct sandbox *s, int r)
 	return !s->exec_failed && (r == -ENOENT || r == -EACCES || r == -ENOEXEC) ? -EIO : r;
 }
 
+/* Is there a descriptor to come? */
+static bool may_bring(const struct sandbox *s, const struct birth *b)
+{
+	return b->frame || (s->plan->tty && s->tty < 0) || (s->notify && !s->listener_told);
+}
+
 /* Answers the set-up task until the payload runs, something has failed, or the time is over. */
 int birth_follow(struct sandbox *s, const struct birth *b, int timeout_ms, struct err *err)
 {
@@ -329,7 +366,7 @@ int birth_follow(struct sandbox *s, const struct birth *b, int timeout_ms, struc
 		auto_close int fd = -1;
 		struct init_frame f;
 
-		r = frame_wait(s, &f, end, b->frame || (s->plan->tty && s->tty < 0) ? &fd : NULL);
+		r = frame_wait(s, &f, end, may_bring(s, b) ? &fd : NULL);
 		if (r == -ETIMEDOUT)
 			return SANDBOX_STARTING;
 		if (r < 0)

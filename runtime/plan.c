@@ -269,6 +269,10 @@ static int check_host(struct sandbox_plan *p, const struct sandbox_spec *spec, s
 		plan_degrade(p, "unsafe.net_host");
 	if (spec->workspace_unlimited)
 		plan_degrade(p, "limit.disk");
+	if (!p->backend->holds && p->host.seccomp_notify)
+		p->notify = SECCOMP_NOTIFY_BLIND;
+	else if (!p->backend->holds)
+		plan_degrade(p, "seccomp.notify");
 	return 0;
 }
 
@@ -361,7 +365,7 @@ static int plan_seccomp(struct sandbox_plan *p, const struct sandbox_spec *spec,
 				  (struct str){ spec->seccomp, spec->seccomp_n }, kernel.release,
 				  err);
 	if (r == 0) {
-		r = seccomp_get(p, &filter, &n, err);
+		r = seccomp_get(p, p->notify, &filter, &n, err);
 		if (r < 0)
 			err_wrap(err, r, "%s", name);
 	}

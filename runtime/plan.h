@@ -9,6 +9,7 @@
 #include "runtime/egress/policy.h"
 #include "runtime/host.h"
 #include "runtime/sandbox.h"
+#include "runtime/seccomp.h"
 #include "userspace/base/arena.h"
 #include "userspace/base/buf.h"
 
@@ -70,9 +71,11 @@ struct sandbox_plan {
 	struct host host;
 	const struct backend *backend;
 	const char *session, *name, *tenant, *hostname, *cwd;
-	const char *platform; /* of gVisor; NULL */
-	const char *image; /* digest; NULL */
+	const char *platform;		 /* of gVisor; NULL */
+	const char *image;		 /* digest; NULL */
 	struct seccomp_profile *seccomp; /* the operator's; NULL */
+	/* Of its refusals, where the hooks see the others (sandbox_notify). */
+	enum seccomp_notify notify;
 	uint32_t uid, gid; /* as the payload sees itself */
 	char **argv;
 	size_t argc;

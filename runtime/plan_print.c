@@ -127,6 +127,29 @@ static void seccomp_json(struct json *j, const struct seccomp_profile *s)
 	json_object_end(j);
 }
 
+/* Calls that wait for the supervisor's answer, which is EPERM. */
+static void notified_json(struct json *j, const struct sandbox_plan *p)
+{
+	const char *name;
+
+	json_key(j, "seccomp_notified");
+	json_array_begin(j);
+	for (size_t i = 0; (name = seccomp_notified(i, p->notify)); i++)
+		json_strz(j, name);
+	json_array_end(j);
+}
+
+static void notified_text(const struct sandbox_plan *p, FILE *out)
+{
+	const char *name;
+
+	fprintf(out, "  %-10s", "notified");
+	for (size_t i = 0; (name = seccomp_notified(i, p->notify)); i++)
+		fprintf(out, " %s", name);
+	fprintf(out,
+		"\n             and, where the probes do not see what is refused, all of it\n");
+}
+
 static void layers_json(struct json *j, const struct sandbox_plan *p)
 {
 	json_key(j, "layers");
@@ -139,6 +162,7 @@ static void layers_json(struct json *j, const struct sandbox_plan *p)
 	member(j, "seccomp", seccomp_profile_name(p));
 	if (p->seccomp)
 		seccomp_json(j, p->seccomp);
+	notified_json(j, p);
 	number(j, "landlock_abi", (uint64_t)p->host.landlock_abi);
 	member(j, "net", net_names[p->net]);
 	json_object_end(j);
@@ -300,6 +324,8 @@ static void plan_text(const struct sandbox_plan *p, FILE *out)
 		seccomp_profile_name(p), "landlock", p->host.landlock_abi, "network",
 		net_names[p->net]);
 	fprintf(out, "  %-10s %u:%u\n", "user", p->uid, p->gid);
+	if (p->notify)
+		notified_text(p, out);
 	if (p->tty)
 		fprintf(out, "  %-10s own, in the sandbox's devpts\n", "terminal");
 	if (p->egress)

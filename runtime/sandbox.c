@@ -30,7 +30,7 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	s->plan = plan;
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		s->walls[i] = -1;
-	s->control = s->pidfd = s->workspace = s->tty = -1;
+	s->control = s->pidfd = s->workspace = s->tty = s->listener = -1;
 	dirs_init(s);
 	secrets_init(&s->secrets);
 	if (plan->backend->limits)
@@ -65,6 +65,26 @@ void sandbox_set_guest(struct sandbox *s, const struct sandbox_guest *g)
 int sandbox_cgroup_fd(const struct sandbox *s)
 {
 	return s->cgroup.leaf;
+}
+
+void sandbox_notify(struct sandbox *s, bool calls, bool sockets)
+{
+	s->notify = s->plan->notify;
+	if (calls && s->notify != SECCOMP_NOTIFY_NONE)
+		s->notify = sockets ? SECCOMP_NOTIFY_ALL : SECCOMP_NOTIFY_CALLS;
+}
+
+int sandbox_take_notify(struct sandbox *s)
+{
+	return take_fd(s->listener);
+}
+
+int sandbox_notify_refused(struct sandbox *s)
+{
+	int e = s->listener_error;
+
+	s->listener_error = 0;
+	return e;
 }
 
 uint64_t sandbox_cgroup_id(const struct sandbox *s)
@@ -260,6 +280,8 @@ void sandbox_free(struct sandbox *s)
 		close(s->workspace);
 	if (s->tty >= 0)
 		close(s->tty);
+	if (s->listener >= 0)
+		close(s->listener);
 	dirs_done(s);
 	cgroup_remove(&s->cgroup);
 	for (int i = 0; i < EGRESS_WALLS; i++)

@@ -63,8 +63,9 @@ struct sandbox_route {
 
 /* What the operator asked for. Strings are borrowed and must outlive the plan. */
 struct sandbox_spec {
-	const char *backend;  /* "ns", "gvisor" */
-	const char *platform; /* gvisor: "ptrace" or "systrap"; NULL = the better one that runsc has */
+	const char *backend; /* "ns", "gvisor" */
+	const char
+		*platform; /* gvisor: "ptrace" or "systrap"; NULL = the better one that runsc has */
 	const char *session; /* ULID: names cgroup and state */
 	const char *name;
 	const char *tenant;
@@ -167,6 +168,18 @@ struct sandbox_guest {
 	void *arg;
 };
 void sandbox_set_guest(struct sandbox *s, const struct sandbox_guest *g);
+
+/* Before sandbox_begin: the caller will take the listener and answer, so attempts that no hook sees are told to it.
+ * `calls`, `sockets`: nor do the hooks see which calls and sockets the filter refuses, so those are told as well. Else
+ * the filter answers by itself. */
+void sandbox_notify(struct sandbox *s, bool calls, bool sockets);
+/* The listener of the payload's filter (seccomp_unotify(2)), the caller's from then on: who holds it answers each
+ * notified call with SANDBOX_NOTIFY_ERRNO, and when nobody holds it any more they fail with ENOSYS. Once, from before
+ * the payload's first instruction on; -1: it has not come yet, or there is none. */
+int sandbox_take_notify(struct sandbox *s);
+#define SANDBOX_NOTIFY_ERRNO EPERM
+/* errno why the kernel refused a listener, and the filter answers itself: EBUSY where we are under one already. Once; 0. */
+int sandbox_notify_refused(struct sandbox *s);
 
 #define SANDBOX_START_MS 30000 /* a set-up that takes longer hangs in a dead file system */
 

@@ -15,11 +15,11 @@ struct sandbox {
 	const struct sandbox_plan *plan;
 	struct cgroup cgroup;
 	enum stage stage;
-	uint32_t host_id; /* uid and gid on the host */
-	int control;	  /* to init; -1 */
-	int pidfd;	  /* of init; -1 */
-	int workspace;	  /* O_PATH; -1 */
-	int tty;	  /* the pty's master; -1 */
+	uint32_t host_id;	    /* uid and gid on the host */
+	int control;		    /* to init; -1 */
+	int pidfd;		    /* of init; -1 */
+	int workspace;		    /* O_PATH; -1 */
+	int tty;		    /* the pty's master; -1 */
 	int dirs[SANDBOX_DIRS_MAX]; /* O_PATH; -1 */
 	struct {
 		int workspace, scratch; /* mounts for the set-up task; -1 = it makes its own */
@@ -30,11 +30,15 @@ struct sandbox {
 	void *on_exec_arg;
 	struct egress *egress;		   /* borrowed; NULL */
 	const struct sandbox_guest *guest; /* borrowed; NULL */
-	int walls[EGRESS_WALLS];	   /* programs around the cgroup; -1 */
-	bool mapped;			   /* its user namespace has its ids */
-	bool exec_failed;		   /* the command, not the sandbox */
-	bool ended;			   /* the payload's end is known */
-	bool died;			   /* what ran the payload ended before it could say how: */
+	enum seccomp_notify notify;
+	int listener;	    /* -1: not there, or taken */
+	bool listener_told; /* by init: it came, or why not: */
+	int listener_error;
+	int walls[EGRESS_WALLS]; /* programs around the cgroup; -1 */
+	bool mapped;		 /* its user namespace has its ids */
+	bool exec_failed;	 /* the command, not the sandbox */
+	bool ended;		 /* the payload's end is known */
+	bool died;		 /* what ran the payload ended before it could say how: */
 	int death_code, death_signal;
 	bool alone; /* and nothing else was left, as init says */
 	int exit_code, exit_signal;

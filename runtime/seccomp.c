@@ -154,7 +154,7 @@ struct filter {
 	size_t n;
 };
 
-static struct filter cache[PROFILE_COUNT];
+static struct filter cache[PROFILE_COUNT][SECCOMP_NOTIFY_COUNT];
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct scmp_arg_cmp arg_is(unsigned n, enum scmp_compare op, scmp_datum_t a, scmp_datum_t b)
@@ -200,21 +200,39 @@ static int rule(scmp_filter_ctx ctx, uint32_t action, const char *name, unsigned
 	return r == -EEXIST ? 0 : r;
 }
 
-static int add_clone(scmp_filter_ctx ctx)
+/* What is denied by an argument and looked at by a hook. */
+static uint32_t deny(enum seccomp_notify how)
+{
+	return how >= SECCOMP_NOTIFY_CALLS ? SCMP_ACT_NOTIFY : DENY;
+}
+
+static int add_denied(scmp_filter_ctx ctx, enum seccomp_notify how)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(denied); i++)
+		r = rule(ctx, seccomp_is_notified(denied[i], how) ? SCMP_ACT_NOTIFY : DENY,
+			 denied[i], 0, NULL);
+	return r;
+}
+
+static int add_clone(scmp_filter_ctx ctx, enum seccomp_notify how)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ns_flags); i++) {
 		struct scmp_arg_cmp cmp = arg_is(0, SCMP_CMP_MASKED_EQ, ns_flags[i], ns_flags[i]);
 
-		r = rule(ctx, DENY, "clone", 1, &cmp);
+		r = rule(ctx, deny(how), "clone", 1, &cmp);
 	}
+	/* Its answer is ENOSYS, which nobody has to give. */
 	return r < 0 ? r : rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
 }
 
-static int add_sockets(scmp_filter_ctx ctx)
+static int add_sockets(scmp_filter_ctx ctx, enum seccomp_notify how)
 {
 	static const char *const calls[] = { "socket", "socketpair" };
+	uint32_t action = how == SECCOMP_NOTIFY_ALL ? SCMP_ACT_NOTIFY : DENY;
 	int r = 0;
 
 	for (size_t c = 0; c < ARRAY_SIZE(calls); c++) {
@@ -227,32 +245,32 @@ static int add_sockets(scmp_filter_ctx ctx)
 			for (size_t i = 0; i < ARRAY_SIZE(families_allowed); i++)
 				ok |= f == families_allowed[i];
 			if (!ok)
-				r = rule(ctx, DENY, calls[c], 1, &cmp);
+				r = rule(ctx, action, calls[c], 1, &cmp);
 		}
 		if (r == 0)
-			r = rule(ctx, DENY, calls[c], 1, &above);
+			r = rule(ctx, action, calls[c], 1, &above);
 	}
 	if (r == 0) {
 		struct scmp_arg_cmp netlink[] = { arg_is(0, SCMP_CMP_EQ, AF_NETLINK, 0),
 						  arg_is(2, SCMP_CMP_NE, 0, 0) };
 
-		r = rule(ctx, DENY, "socket", 2, netlink);
+		r = rule(ctx, action, "socket", 2, netlink);
 	}
 	return r;
 }
 
 /* Only asking (0xffffffff) may pass: whatever is set switches off randomisation or worse. */
-static int add_personality(scmp_filter_ctx ctx)
+static int add_personality(scmp_filter_ctx ctx, enum seccomp_notify how)
 {
 	struct scmp_arg_cmp below = arg_is(0, SCMP_CMP_LT, 0xffffffff, 0);
 	struct scmp_arg_cmp above = arg_is(0, SCMP_CMP_GT, 0xffffffff, 0);
-	int r = rule(ctx, DENY, "personality", 1, &below);
+	int r = rule(ctx, deny(how), "personality", 1, &below);
 
-	return r < 0 ? r : rule(ctx, DENY, "personality", 1, &above);
+	return r < 0 ? r : rule(ctx, deny(how), "personality", 1, &above);
 }
 
-/* Raw and ping sockets need no filter: the first a capability, the second a sysctl, both absent. */
-static int add_ioctls(scmp_filter_ctx ctx)
+/* No hook looks at ioctl: each of the host would pay. Raw and ping sockets need no filter: the first a capability, the second a sysctl, both absent. */
+static int add_ioctls(scmp_filter_ctx ctx, enum seccomp_notify how)
 {
 	static const unsigned requests[] = { TIOCSTI, TIOCLINUX };
 	int r = 0;
@@ -260,7 +278,7 @@ static int add_ioctls(scmp_filter_ctx ctx)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(requests); i++) {
 		struct scmp_arg_cmp cmp = arg_is(1, SCMP_CMP_MASKED_EQ, 0xffffffff, requests[i]);
 
-		r = rule(ctx, DENY, "ioctl", 1, &cmp);
+		r = rule(ctx, how ? SCMP_ACT_NOTIFY : DENY, "ioctl", 1, &cmp);
 	}
 	return r;
 }
@@ -292,7 +310,7 @@ static int add_nosuid(scmp_filter_ctx ctx)
 	return r < 0 ? r : rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "openat2", 0, NULL);
 }
 
-static int add_all(scmp_filter_ctx ctx, enum profile profile)
+static int add_all(scmp_filter_ctx ctx, enum profile profile, enum seccomp_notify how)
 {
 	int r;
 
@@ -301,16 +319,16 @@ static int add_all(scmp_filter_ctx ctx, enum profile profile)
 		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0);
 	if (r == 0)
 		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(denied); i++)
-		r = rule(ctx, DENY, denied[i], 0, NULL);
 	if (r == 0)
-		r = add_clone(ctx);
+		r = add_denied(ctx, how);
 	if (r == 0)
-		r = add_sockets(ctx);
+		r = add_clone(ctx, how);
 	if (r == 0)
-		r = add_personality(ctx);
+		r = add_sockets(ctx, how);
 	if (r == 0)
-		r = add_ioctls(ctx);
+		r = add_personality(ctx, how);
+	if (r == 0)
+		r = add_ioctls(ctx, how);
 	if (r == 0 && profile == PROFILE_NOSUID)
 		r = add_nosuid(ctx);
 	return r;
@@ -378,15 +396,15 @@ const char *seccomp_profile_name(const struct sandbox_plan *p)
 }
 
 /* Ours, made once. With cache_lock. */
-static int own_filter(const struct sandbox_plan *p, struct filter **ret)
+static int own_filter(const struct sandbox_plan *p, enum seccomp_notify how, struct filter **ret)
 {
-	struct filter *f = &cache[profile_of(p)];
+	struct filter *f = &cache[profile_of(p)][how];
 	int r = 0;
 
 	if (!f->insn) {
 		scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
 
-		r = ctx ? add_all(ctx, profile_of(p)) : -ENOMEM;
+		r = ctx ? add_all(ctx, profile_of(p), how) : -ENOMEM;
 		if (r == 0)
 			r = export(ctx, f);
 		if (ctx)
@@ -397,19 +415,21 @@ static int own_filter(const struct sandbox_plan *p, struct filter **ret)
 }
 
 /* One of the operator's with ours behind it, made once for its hash. With cache_lock. */
-static int joined_filter(const struct sandbox_plan *p, const struct filter *own,
-			 struct filter **ret, struct err *err)
+static int joined_filter(const struct sandbox_plan *p, enum seccomp_notify how,
+			 const struct filter *own, struct filter **ret, struct err *err)
 {
 	static struct {
 		char sha256[65];
 		enum profile own;
+		enum seccomp_notify how;
 		struct filter filter;
 	} made[SECCOMP_PROFILES_MAX];
 	static size_t n;
 	int r;
 
 	for (size_t i = 0; i < n; i++)
-		if (made[i].own == profile_of(p) && !strcmp(made[i].sha256, p->seccomp->sha256)) {
+		if (made[i].own == profile_of(p) && made[i].how == how &&
+		    !strcmp(made[i].sha256, p->seccomp->sha256)) {
 			*ret = &made[i].filter;
 			return 0;
 		}
@@ -421,23 +441,24 @@ static int joined_filter(const struct sandbox_plan *p, const struct filter *own,
 	if (r < 0)
 		return r;
 	made[n].own = profile_of(p);
+	made[n].how = how;
 	memcpy(made[n].sha256, p->seccomp->sha256, sizeof(made[n].sha256));
 	*ret = &made[n++].filter;
 	return 0;
 }
 
-int seccomp_get(const struct sandbox_plan *p, const struct sock_filter **ret, size_t *ret_n,
-		struct err *err)
+int seccomp_get(const struct sandbox_plan *p, enum seccomp_notify how,
+		const struct sock_filter **ret, size_t *ret_n, struct err *err)
 {
 	struct filter *f = NULL;
 	int r;
 
 	pthread_mutex_lock(&cache_lock);
-	r = own_filter(p, &f);
+	r = own_filter(p, how, &f);
 	if (r < 0)
 		err_set(err, -r, "seccomp filter '%s': %m", seccomp_profile_name(p));
 	else if (p->seccomp)
-		r = joined_filter(p, f, &f, err);
+		r = joined_filter(p, how, f, &f, err);
 	pthread_mutex_unlock(&cache_lock);
 	if (r < 0)
 		return r;

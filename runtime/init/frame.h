@@ -24,6 +24,9 @@ enum init_frame_type {
 	FRAME_EXEC_FAILED, /* code = errno of execve; text = what was tried last */
 	FRAME_EXIT,	   /* code = exit code, signal = that ended it; alone: nothing else lives */
 	FRAME_TTY,	   /* with a descriptor: the master of the payload's terminal */
+	/* With a descriptor: the listener of the payload's filter. Without: code = errno, the kernel gives none and the
+	 * filter answers itself. */
+	FRAME_LISTENER,
 	/* from the keeper of gVisor, besides those of init */
 	FRAME_MADE, /* with a descriptor, the sentry's trace sessions: all is there, FRAME_GO is waited for */
 	FRAME_DIED, /* code, signal = how the sentry ended; it did not say how the payload did */
@@ -47,6 +50,13 @@ struct init_frame {
 
 _Static_assert(sizeof(struct init_frame) == 256, "init_frame size");
 
+/* What becomes of the filter's listener. */
+enum init_notify {
+	INIT_NOTIFY_NONE, /* it asks for none */
+	INIT_NOTIFY_SEND, /* who installs it sends it: the filter allows that */
+	INIT_NOTIFY_HELPER, /* somebody without the filter does: who knows what the operator's profile allows */
+};
+
 #define INIT_CONFIG_MAGIC 0x57434647u
 #define INIT_CONFIG_MAX	  (4u << 20) /* argv and environment of the payload, with their filter */
 
@@ -63,7 +73,9 @@ struct init_config {
 	uint32_t filter_n; /* instructions; 0 = none */
 	uint16_t tty;	   /* 1: the payload gets a terminal, of this size: */
 	uint16_t tty_rows, tty_cols;
-	uint16_t serve; /* 1: FRAME_EXEC is taken; then there may be no payload: argc 0 */
+	uint16_t serve;	 /* 1: FRAME_EXEC is taken; then there may be no payload: argc 0 */
+	uint16_t notify; /* enum init_notify */
+	uint16_t pad[3];
 };
 
 #endif

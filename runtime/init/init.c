@@ -17,6 +17,7 @@
 
 #include "runtime/init/filter.h"
 #include "runtime/init/frame.h"
+#include "runtime/init/listen.h"
 #include "runtime/init/process1.h"
 #include "runtime/init/sys.h"
 
@@ -203,7 +204,7 @@ static long take_terminal(int slave)
 }
 
 /* In the child. `fd` closes at exec, which tells init that it worked. */
-static void payload(const struct block *b, int slave, const int *stdio, int fd)
+static void payload(struct block *b, int slave, const int *stdio, int fd)
 {
 	uint64_t none = 0;
 	long r;
@@ -219,22 +220,28 @@ static void payload(const struct block *b, int slave, const int *stdio, int fd)
 		r = SYS(dup3, stdio[i], i, 0, 0, 0, 0);
 		e = r < 0 ? (int)r : 0;
 	}
-	if (!e && b->filter.len) {
-		r = SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &b->filter, 0, 0, 0);
-		e = (int)r; /* so is this */
-	}
+	if (!e && b->filter.len && !b->head->serve) /* else it is init's already */
+		e = (int)filter_install(&b->filter, b->head->notify, 0); /* so is this */
 	if (!e)
 		e = exec_lookup(b);
 	SYS(write, fd, &e, sizeof(e), 0, 0, 0);
 	exit_now(EXIT_INTERNAL);
 }
 
-/* What init may call from now on. One that runs further commands keeps what they need: it is under their filter. */
+/* What init may call from now on. One that runs further commands keeps what they need: it is under their filter, from
+ * before the first of them, which is born with it. */
 static long restrict_self(const struct block *b)
 {
-	if (!b->head->serve)
-		return init_filter_install();
-	return b->filter.len ? SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &b->filter, 0, 0, 0) : 0;
+	return b->head->serve ? 0 : init_filter_install();
+}
+
+static void restrict_all(struct block *b)
+{
+	long r = b->head->serve && b->filter.len ? filter_install(&b->filter, b->head->notify, 1)
+						 : 0;
+
+	if (r < 0)
+		give_up(r, "filter of init");
 }
 
 /* The errno that the child's exec failed with; 0: it runs; -errno: something of ours went wrong. */
@@ -253,12 +260,13 @@ static long exec_outcome(int fd)
 
 /* Starts the payload and says how that went. Init gives up its own calls before it looks at the
  * outcome. */
-static pid_t start(const struct block *b)
+static pid_t start(struct block *b)
 {
 	long n, pid, slave = -1;
 	const char *where;
 	int pipefd[2];
 
+	restrict_all(b);
 	if (!b->head->argc) {
 		process1_let_go_of_stdio();
 		n = restrict_self(b);
@@ -325,7 +333,7 @@ static struct command *command_free(void)
 }
 
 /* The pid, or -errno; a positive errno of the command's own goes to *ret_failed. */
-static long command_start(const struct block *b, uint32_t id, const int *stdio, int *ret_failed)
+static long command_start(struct block *b, uint32_t id, const int *stdio, int *ret_failed)
 {
 	long n, pid, slave = -1;
 	const char *where;

@@ -255,6 +255,16 @@ size_t capture_families(const struct capture *c, struct capture_family_state *ro
 	return n;
 }
 
+bool capture_sees_refused(const struct capture *c)
+{
+	return !c->refused_unseen;
+}
+
+bool capture_sees_refused_sockets(const struct capture *c)
+{
+	return !c->sockets_unseen;
+}
+
 const char *capture_tier(const struct capture *c)
 {
 	return c->full ? "full" : "portable";

@@ -93,6 +93,9 @@ int capture_kill_process(struct capture *c, uint32_t sandbox, uint32_t tgid, uin
 /* Families with their hook, for doctor and `degraded`. */
 size_t capture_families(const struct capture *c, struct capture_family_state *rows, size_t max);
 const char *capture_tier(const struct capture *c); /* "full" or "portable" */
+/* Do they see escape calls, and sockets, that a seccomp filter refused? After capture_selftest: as it found. */
+bool capture_sees_refused(const struct capture *c);
+bool capture_sees_refused_sockets(const struct capture *c);
 
 /* Root only, before any sandbox is watched and while no other thread runs: a scratch sandbox does one of
  * everything, and what does not come out of the rings decoded makes its family not ok. All of that the
@@ -124,7 +127,7 @@ struct capture_gap {
 	uint16_t kind;	  /* enum wire_kind; 0 = any */
 	uint64_t count;
 	uint64_t first_ts, last_ts; /* CLOCK_BOOTTIME ns */
-	bool rate; /* cut to the sandbox's rate; else there was no room */
+	bool rate;		    /* cut to the sandbox's rate; else there was no room */
 	bool missed; /* hooks that the kernel did not run: of whom, and whether it would have been told, is
 		      * not known */
 	bool guest; /* messages of a gVisor sentry that it could not send, or that could not be read */

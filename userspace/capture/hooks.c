@@ -569,10 +569,18 @@ static const char *const names_text[] = {
 	[NAMES_PREVENT] = ", fmod_ret/security_path_*",
 };
 
+static bool sees_refused(const struct hooks *h, const struct warder *skel,
+			 const struct handler *row)
+{
+	return way_of(h, skel, row) == WAY_TRACEPOINT || wants_seccomp(h, skel, row);
+}
+
 void hooks_families(const struct hooks *h, struct capture *c)
 {
 	const struct warder *skel = c->skel;
 
+	c->refused_unseen = !sees_refused(h, skel, &handlers[3]); /* sys_escape */
+	c->sockets_unseen = !sees_refused(h, skel, &handlers[2]); /* sys_net */
 	c->families_n = 0;
 	c->full = true;
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {

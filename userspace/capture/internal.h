@@ -41,7 +41,9 @@ struct capture {
 	struct watch *watches;
 	size_t watches_n;
 	struct hooks hooks;
-	bool full; /* every family that can be */
+	bool full;	     /* every family that can be */
+	bool refused_unseen; /* escape calls that a seccomp filter refused; and sockets: */
+	bool sockets_unseen;
 	struct capture_family_state families[FAMILIES_MAX];
 	size_t families_n;
 	struct enforce_state *enforce;	    /* NULL until the first set */

@@ -439,6 +439,8 @@ int capture_selftest(struct capture *c, bool all, struct capture_test *rows, siz
 		judge(&t, i, all, &row);
 		if (row.seen == CAPTURE_UNSEEN)
 			blame(c, &row);
+		if (row.seen == CAPTURE_UNSEEN && expects[i].step == STEP_SECCOMP)
+			c->refused_unseen = true;
 		if (n < max)
 			rows[n++] = row;
 	}

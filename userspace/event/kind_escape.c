@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* escape: one attempt; raw arguments said in words where they are flags or commands. */
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "bpf/abi/maps.h"
 #include "userspace/base/auto.h"
@@ -101,6 +102,22 @@ static struct str gain_text(const struct wire_escape *w)
 	return gain & GAIN_UID ? STR("user id") : (struct str){ 0 };
 }
 
+/* Of ioctl it is the request that says what was tried. */
+static struct str refused_text(struct decode_ctx *c, const struct wire_escape *w)
+{
+	static const struct {
+		uint32_t request;
+		const char *name;
+	} names[] = { { TIOCSTI, "TIOCSTI" }, { TIOCLINUX, "TIOCLINUX" } };
+
+	if (!str_eqz(event_str(c->ev, F_SYSCALL), "ioctl"))
+		return (struct str){ 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].request == (uint32_t)w->args[1])
+			return str_from(names[i].name);
+	return name_or_number(c, NULL, (uint32_t)w->args[1]);
+}
+
 /* In words what the arguments say; p == NULL where they say nothing to a reader. */
 static struct str args_text(struct decode_ctx *c, const struct wire_escape *w)
 {
@@ -133,6 +150,8 @@ static struct str args_text(struct decode_ctx *c, const struct wire_escape *w)
 		return flags_text(c->ev->arena, clone_flag_names, w->args[0]);
 	case WIRE_ESCAPE_METADATA:
 		return metadata_text(c, w);
+	case WIRE_ESCAPE_SECCOMP:
+		return refused_text(c, w);
 	default:
 		return (struct str){ 0 };
 	}

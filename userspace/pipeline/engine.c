@@ -24,7 +24,7 @@
 #define GAP_CHECK_NS	 (100 * NSEC_PER_MSEC)
 #define IDLE_TICK_MAX_MS 80 /* then sleep until the kernel wakes us */
 #define GAPS_MAX	 64
-#define ENGINE_FDS	 6 /* polled besides those of operators */
+#define ENGINE_FDS	 7 /* polled besides those of operators */
 /* Of a turn's records, from which on the next turn may be later: each turn costs, and finds cold caches. What is to be
  * acted on wakes us all the same. */
 #define STORM_RECORDS 128
@@ -32,12 +32,13 @@
 
 /* ---- life ---- */
 
-static int feed(void *arg, const void *rec, size_t len)
+int engine_feed(void *arg, const void *rec, size_t len)
 {
 	struct engine *e = arg;
 
 	if (e->guest.sink)
 		engine_guest_note(e, rec, len);
+	notify_see(&e->notify.state, rec, len);
 	return pipeline_feed(e->pipeline, rec, len);
 }
 
@@ -196,6 +197,8 @@ static int setup(struct engine *e, struct err *err)
 		r = open_recorder(e, err);
 	if (r == 0)
 		r = engine_guest_start(e, err);
+	if (r == 0)
+		r = engine_notify_start(e, err);
 	if (r < 0)
 		return r;
 	return e->fanout ? fanout_start(e->fanout, err) : 0;
@@ -420,7 +423,7 @@ static void finish(struct engine *e, const struct run_facts *facts)
 	/* Rules that are not ready yet come too late. */
 	if (reload_job_take(&e->reload, &late, NULL) == 0)
 		ruleset_free(late);
-	capture_drain(e->opt->capture, true, feed, e, &held);
+	capture_drain(e->opt->capture, true, engine_feed, e, &held);
 	read_egress(e, true);
 	engine_guest_read(e, true);
 	check_gaps(e, true);
@@ -481,6 +484,15 @@ static ssize_t receive(int fd, struct engine_msg *msg, int *ret_fd)
 	return n;
 }
 
+static void take_notify(struct engine *e, struct engine_msg *msg, int listener)
+{
+	msg->text[sizeof(msg->text) - 1] = 0;
+	if (listener >= 0)
+		engine_notify_take(e, listener);
+	else
+		say_degraded(e, msg->text);
+}
+
 static void read_control(struct engine *e)
 {
 	struct engine_msg msg;
@@ -488,7 +500,8 @@ static void read_control(struct engine *e)
 	ssize_t n = receive(e->fd, &msg, &passed);
 
 	if (passed >= 0 &&
-	    (n != sizeof(msg) || (msg.type != ENGINE_RULES && msg.type != ENGINE_WORKSPACE)))
+	    (n != sizeof(msg) || (msg.type != ENGINE_RULES && msg.type != ENGINE_WORKSPACE &&
+				  msg.type != ENGINE_NOTIFY)))
 		close(take_fd(passed));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -504,6 +517,8 @@ static void read_control(struct engine *e)
 		engine_begin_rules(e, &msg.rules, passed);
 	else if (msg.type == ENGINE_WORKSPACE)
 		workspace_take(&e->workspace, e->pipeline, e->opt->session.sandbox_id, passed);
+	else if (msg.type == ENGINE_NOTIFY)
+		take_notify(e, &msg, passed);
 	else if (msg.type == ENGINE_THAW)
 		engine_let_go(e);
 	else if (msg.type == ENGINE_USAGE)
@@ -513,7 +528,7 @@ static void read_control(struct engine *e)
 }
 
 /* -1: until something happens. */
-static int next_timeout(const struct engine *e, int tick, size_t held, int got)
+static int next_timeout(const struct engine *e, int tick, size_t held, int got, uint64_t asked)
 {
 	uint64_t deadline = journal_deadline(e->journal), due = pipeline_deadline(e->pipeline);
 	uint64_t now, left;
@@ -529,6 +544,11 @@ static int next_timeout(const struct engine *e, int tick, size_t held, int got)
 		deadline = due;
 	if (engine_guest_deadline(e) != UINT64_MAX && tick < 0)
 		tick = GUEST_EXEC_WAIT_NS / NSEC_PER_MSEC;
+	if (asked) { /* those who ask too often wait as long */
+		int ms = (int)(asked / NSEC_PER_MSEC) + 1;
+
+		tick = tick < 0 ? ms : MIN(tick, ms);
+	}
 	if (!deadline)
 		return tick;
 	now = clock_ns(CLOCK_MONOTONIC);
@@ -569,13 +589,13 @@ static void loop(struct engine *e)
 			{ .fd = gvisor_sink_fd(e->guest.sink), .events = POLLIN },
 		};
 		bool more;
-		uint64_t deadline;
+		uint64_t deadline, asked;
 		int n, got;
 
-		got = capture_drain(e->opt->capture, false, feed, e, &held);
+		got = capture_drain(e->opt->capture, false, engine_feed, e, &held);
 		tick = next_tick(e, tick, got + (int)held);
 		if (tick < 0) /* what came before the kernel knew that we sleep */
-			got += capture_drain(e->opt->capture, false, feed, e, &held);
+			got += capture_drain(e->opt->capture, false, engine_feed, e, &held);
 		more = engine_guest_read(e, false);
 		pipeline_end_turn(e->pipeline);
 		pipeline_tick(e->pipeline);
@@ -589,7 +609,8 @@ static void loop(struct engine *e)
 		if (e->fanout && (got > 0 || deadline))
 			fanout_notify(e->fanout);
 		control_poll(&e->control, fds + ENGINE_FDS);
-		n = poll(fds, ARRAY_SIZE(fds), more ? 0 : next_timeout(e, tick, held, got));
+		fds[6] = (struct pollfd){ .fd = engine_notify_fd(e, &asked), .events = POLLIN };
+		n = poll(fds, ARRAY_SIZE(fds), more ? 0 : next_timeout(e, tick, held, got, asked));
 		if (n < 0 && errno != EINTR)
 			break;
 		if (n > 0 && fds[2].revents)
@@ -602,13 +623,19 @@ static void loop(struct engine *e)
 			read_control(e);
 		if (n > 0 && fds[3].revents && !e->finished)
 			read_egress(e, false);
+		if (n > 0 && fds[6].revents && !e->finished)
+			engine_notify_read(e);
 	}
 }
 
 void engine_main(int fd, const struct engine_options *opt)
 {
 	struct engine e = {
-		.opt = opt, .fd = fd, .egress_fd = opt->egress_fd, .store.policy = opt->when_full
+		.opt = opt,
+		.fd = fd,
+		.egress_fd = opt->egress_fd,
+		.store.policy = opt->when_full,
+		.notify = { .fd = -1, .proc_fd = -1 },
 	};
 	struct engine_msg msg = { .type = ENGINE_READY };
 	struct err err = { 0 };
@@ -631,6 +658,7 @@ void engine_main(int fd, const struct engine_options *opt)
 		loop(&e);
 	fanout_free(e.fanout);
 	engine_guest_free(&e);
+	engine_notify_free(&e);
 	recorder_free(e.recorder);
 	journal_free(e.journal);
 	pipeline_free(e.pipeline);

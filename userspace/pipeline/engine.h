@@ -59,7 +59,9 @@ enum engine_msg_type {
 	ENGINE_RELOAD,	   /* to root: an operator wants the rule files read again */
 	ENGINE_THAW, /* to engine: root froze the sandbox, and is done: it goes on if nobody wants it
 			     * to stand still */
-	ENGINE_STOPPED,	  /* to root: text says why the sandbox stands still; empty: it goes on */
+	ENGINE_STOPPED, /* to root: text says why the sandbox stands still; empty: it goes on */
+	ENGINE_NOTIFY, /* to engine, with a descriptor: the listener of the payload's filter; without: text says why
+			* there is none */
 	ENGINE_WORKSPACE, /* to root: an operator wants the workspace compared; to engine, with a
 			     * descriptor: what was found */
 };
@@ -122,6 +124,8 @@ bool engine_next(int fd, struct engine_msg *ret);
  * ENGINE_RULES_DONE. */
 int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules);
 void engine_send_thaw(int fd);
+/* `listener` becomes the engine's alone; -1: there is none, and `why`. */
+int engine_send_notify(int fd, int listener, const char *why);
 /* What workspace_compare has written to `items_fd`. */
 int engine_send_workspace(int fd, int items_fd);
 /* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */

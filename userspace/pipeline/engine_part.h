@@ -8,6 +8,7 @@
 #include "userspace/pipeline/control.h"
 #include "userspace/pipeline/engine.h"
 #include "userspace/pipeline/guest.h"
+#include "userspace/pipeline/notify.h"
 #include "userspace/pipeline/recorder.h"
 #include "userspace/pipeline/redaction.h"
 #include "userspace/pipeline/reload.h"
@@ -54,6 +55,11 @@ struct engine {
 	int egress_fd;	  /* -1: it has ended */
 	bool egress_over; /* as it should */
 	struct engine_guest guest;
+	struct {
+		int fd;	     /* the filter's listener; -1: it has not come, or nobody is left */
+		int proc_fd; /* of /proc */
+		struct notify state;
+	} notify;
 	struct workspace_texts workspace;
 	struct reload_job reload;
 	struct ruleset *rules; /* loaded since; NULL: those of the start are in force */
@@ -61,6 +67,8 @@ struct engine {
 
 /* engine.c: the process; does not come back. */
 void engine_main(int fd, const struct engine_options *opt);
+/* A record of a probe, the engine as argument: capture_fn. */
+int engine_feed(void *arg, const void *rec, size_t len);
 
 /* engine_gauges.c: what metrics sinks show of the engine and of the kernel's tables. */
 void engine_gauges_init(struct engine *e);
@@ -85,6 +93,15 @@ void engine_guest_check(struct engine *e);
 /* CLOCK_BOOTTIME; UINT64_MAX = none. */
 uint64_t engine_guest_deadline(const struct engine *e);
 void engine_guest_free(struct engine *e);
+
+/* engine_notify.c: once no privilege is left. */
+int engine_notify_start(struct engine *e, struct err *err);
+void engine_notify_take(struct engine *e, int fd);
+/* To be polled for reading; -1: not now, but in *ret_wait ns, or (0) not at all. */
+int engine_notify_fd(const struct engine *e, uint64_t *ret_wait);
+/* Some of what is asked: told, judged, refused. */
+void engine_notify_read(struct engine *e);
+void engine_notify_free(struct engine *e);
 
 /* engine_rules.c: a set was sent, in texts_fd, or none because it has an error; one is compiled, take it over. */
 void engine_begin_rules(struct engine *e, struct engine_rules *rules, int texts_fd);

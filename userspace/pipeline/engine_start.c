@@ -148,6 +148,14 @@ int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules)
 	return send_with_fd(fd, &msg, texts_fd);
 }
 
+int engine_send_notify(int fd, int listener, const char *why)
+{
+	struct engine_msg msg = { .type = ENGINE_NOTIFY };
+
+	snprintf(msg.text, sizeof(msg.text), "%s", why);
+	return send_with_fd(fd, &msg, listener);
+}
+
 int engine_send_workspace(int fd, int items_fd)
 {
 	const struct engine_msg msg = { .type = ENGINE_WORKSPACE };

@@ -798,6 +798,8 @@ static int prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	test_probes(run);
+	sandbox_notify(run->sandbox, !capture_sees_refused(run->capture),
+		       !capture_sees_refused_sockets(run->capture));
 	collect_degraded(run);
 	r = watch_sandbox(run, err);
 	if (r < 0)
@@ -1290,6 +1292,24 @@ static int connect_output(struct run *run, struct err *err)
 	return start_output(run, err);
 }
 
+/* Who answers for what the filter refuses is the engine alone: when it ends, nobody is left who could answer. */
+static void pass_listener(struct run *run)
+{
+	auto_close int listener = sandbox_take_notify(run->sandbox);
+	int e = sandbox_notify_refused(run->sandbox);
+	char why[128] = "";
+
+	if (e) {
+		snprintf(why, sizeof(why),
+			 "seccomp.notify: %s: attempts that no probe sees are refused and not told",
+			 e == EBUSY ? "under another listener already" : strerror(e));
+		log_warn("%s", why);
+		add_degraded(run->result, "seccomp.notify");
+	}
+	if (listener >= 0 || e)
+		engine_send_notify(run->engine_fd, listener, why);
+}
+
 /* Something was said from inside. True when nothing more is to be waited for. */
 static bool hear_sandbox(struct run *run, int *ret_start, struct err *err)
 {
@@ -1297,6 +1317,7 @@ static bool hear_sandbox(struct run *run, int *ret_start, struct err *err)
 
 	if (run->starting) {
 		r = sandbox_follow(run->sandbox, 0, err);
+		pass_listener(run);
 		if (r == SANDBOX_STARTING)
 			return false;
 		run->starting = r < 0;

@@ -343,10 +343,9 @@ const struct scenario scenarios_sandbox[] = {
 	{ .id = "P32",
 	  .title = "TIOCSTI on every terminal",
 	  .attack = "T1611",
-	  .expect = B,
+	  .expect = B | D,
 	  .steps = 4,
-	  .remark =
-		  "no event: the filter refuses the ioctl, and ioctls are not looked at (each one of the host would pay)" },
+	  .detect = { "kind = escape and syscall = ioctl and escape.detail = TIOCSTI and outcome = denied" } },
 	{ .id = "P33",
 	  .title = "personality without randomisation",
 	  .attack = "T1068",

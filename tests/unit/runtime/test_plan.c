@@ -22,6 +22,7 @@ static struct host full_host(void)
 		.userns = true,
 		.landlock_abi = 6,
 		.seccomp = true,
+		.seccomp_notify = true,
 		.fd_max = 1024,
 	};
 
@@ -92,6 +93,7 @@ static void test_defaults_are_hardened(void **state)
 	assert_int_equal(p->net, SANDBOX_NET_NONE);
 	assert_true(p->userns);
 	assert_int_equal(p->degraded_n, 0);
+	assert_int_equal(p->notify, SECCOMP_NOTIFY_BLIND);
 	/* Nothing of the host is writable. */
 	for (size_t i = 0; i < p->root_n; i++)
 		if (p->root[i].kind == ROOT_BIND)
@@ -202,16 +204,19 @@ static void test_degraded_by_name(void **state)
 	(void)state;
 	h.landlock_abi = 0;
 	h.userns = false;
+	h.seccomp_notify = false;
 	h.controller[CONTROLLER_MEMORY] = CONTROLLER_ABSENT;
 	h.controller[CONTROLLER_CPU] = CONTROLLER_ABSENT; /* not asked for: nothing is missing */
 	spec.net = SANDBOX_NET_HOST;
 	p = build(&spec, &h);
 	n = sandbox_plan_degraded(p, &names);
-	assert_int_equal(n, 4);
+	assert_int_equal(n, 5);
 	assert_string_equal(names[0], "userns");
 	assert_string_equal(names[1], "landlock");
 	assert_string_equal(names[2], "unsafe.net_host");
-	assert_string_equal(names[3], "limit.memory");
+	assert_string_equal(names[3], "seccomp.notify");
+	assert_string_equal(names[4], "limit.memory");
+	assert_int_equal(p->notify, SECCOMP_NOTIFY_NONE);
 	sandbox_plan_free(p);
 }
 

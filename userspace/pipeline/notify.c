@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/pipeline/notify.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bpf/abi/calls.h"
+#include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
+#include "userspace/pipeline/record.h"
+
+#define STATUS_MAX 16384
+
+/* ---- how many ---- */
+
+uint64_t notify_wait(const struct notify *n, uint64_t now)
+{
+	uint64_t ahead = (uint64_t)NOTIFY_BURST * NOTIFY_EVERY_NS;
+
+	return n->due > now + ahead ? n->due - now - ahead : 0;
+}
+
+void notify_took(struct notify *n, uint64_t now)
+{
+	n->due = MAX(n->due, now) + NOTIFY_EVERY_NS;
+}
+
+/* ---- calls that come again ---- */
+
+static bool is_same(const struct seccomp_notif *a, const struct seccomp_notif *b)
+{
+	return a->pid == b->pid && a->data.nr == b->data.nr &&
+	       a->data.instruction_pointer == b->data.instruction_pointer &&
+	       !memcmp(a->data.args, b->data.args, sizeof(a->data.args));
+}
+
+void notify_taken_back(struct notify *n, const struct seccomp_notif *req)
+{
+	n->repeats[n->repeat_at] = *req;
+	n->repeat_at = (n->repeat_at + 1) % NOTIFY_REPEATS;
+}
+
+bool notify_is_repeat(struct notify *n, const struct seccomp_notif *req)
+{
+	for (size_t i = 0; i < NOTIFY_REPEATS; i++)
+		if (n->repeats[i].pid && is_same(&n->repeats[i], req)) {
+			n->repeats[i].pid = 0;
+			return true;
+		}
+	return false;
+}
+
+/* ---- who ---- */
+
+static struct notify_birth *births_of(const struct notify *n, uint32_t tgid)
+{
+	size_t row = tgid * NOTIFY_BIRTH_WAYS % NOTIFY_BIRTHS;
+
+	return (struct notify_birth *)n->births + row;
+}
+
+static void note_birth(struct notify *n, uint32_t tgid, uint64_t start)
+{
+	struct notify_birth *b = births_of(n, tgid), *to = b;
+
+	for (size_t i = 0; i < NOTIFY_BIRTH_WAYS; i++) {
+		if (b[i].tgid == tgid) {
+			to = &b[i];
+			break;
+		}
+		if (b[i].start < to->start) /* free, or the oldest */
+			to = &b[i];
+	}
+	*to = (struct notify_birth){ start, tgid };
+}
+
+void notify_see(struct notify *n, const void *rec, size_t len)
+{
+	const struct wire_fork *f = rec;
+	uint16_t kind;
+
+	if (len < sizeof(struct wire_hdr))
+		return;
+	kind = f->h.kind;
+	if (kind == WIRE_FORK && len >= sizeof(*f))
+		note_birth(n, f->child_tgid, f->child_start);
+	else if (kind == WIRE_EXEC && f->h.start)
+		note_birth(n, f->h.tgid, f->h.start);
+}
+
+static uint64_t number_at(const char *text, const char *key, unsigned skip)
+{
+	const char *p = strstr(text, key);
+
+	if (!p)
+		return 0;
+	p += strlen(key);
+	for (; skip; skip--) {
+		p += strspn(p, "\t ");
+		p += strcspn(p, "\t \n");
+	}
+	return strtoull(p, NULL, 10);
+}
+
+/* The last one of the line: as the innermost namespace has it. */
+static uint32_t last_number(const char *text, const char *key)
+{
+	const char *p = strstr(text, key), *end;
+	uint32_t v = 0;
+
+	if (!p)
+		return 0;
+	p += strlen(key);
+	end = p + strcspn(p, "\n");
+	while (p < end) {
+		p += strspn(p, "\t ");
+		if (p >= end)
+			break;
+		v = (uint32_t)strtoul(p, NULL, 10);
+		p += strcspn(p, "\t \n");
+	}
+	return v;
+}
+
+/* The start that a probe has told, if /proc's coarser one is the same: numbers of processes come again. */
+static uint64_t start_of(const struct notify *n, int proc_fd, uint32_t tgid)
+{
+	const struct notify_birth *b = births_of(n, tgid);
+	uint64_t tick = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK), started = 0;
+	auto_free char *text = NULL;
+	const char *p;
+	char path[32];
+
+	snprintf(path, sizeof(path), "%u/stat", tgid);
+	if (file_read_at(proc_fd, path, STATUS_MAX, &text, NULL) < 0)
+		return 0;
+	p = strrchr(text,
+		    ')'); /* behind a name that may hold anything: state is field 3, start 22 */
+	for (unsigned i = 0; p && i < 20; i++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	if (p)
+		started = strtoull(p, NULL, 10);
+	for (size_t i = 0; i < NOTIFY_BIRTH_WAYS; i++)
+		if (b[i].start && b[i].tgid == tgid && b[i].start / tick == started)
+			return b[i].start;
+	return 0;
+}
+
+static void fill_who(struct wire_hdr *h, const struct notify *n, int proc_fd)
+{
+	auto_free char *status = NULL, *comm = NULL;
+	char path[32];
+	size_t len;
+
+	snprintf(path, sizeof(path), "%u/status", h->tid);
+	if (file_read_at(proc_fd, path, STATUS_MAX, &status, NULL) < 0)
+		return;
+	h->tgid = (uint32_t)number_at(status, "\nTgid:", 0);
+	h->ppid = (uint32_t)number_at(status, "\nPPid:", 0);
+	h->uid = (uint32_t)number_at(status, "\nUid:", 1); /* effective */
+	h->gid = (uint32_t)number_at(status, "\nGid:", 1);
+	h->nspid = last_number(status, "\nNStgid:");
+	h->start = start_of(n, proc_fd, h->tgid);
+	snprintf(path, sizeof(path), "%u/comm", h->tid);
+	if (file_read_at(proc_fd, path, STATUS_MAX, &comm, &len) == 0 && len)
+		memcpy(h->comm, comm, MIN(len - 1, sizeof(h->comm) - 1)); /* without its newline */
+}
+
+/* ---- what ---- */
+
+/* Of the kind of those that probes look at. */
+static const struct {
+	long nr;
+	uint32_t type;
+} types[] = {
+#define ROW_NONE(nr, what)
+#define ROW_EXEC(nr, what)
+#define ROW_OPEN(nr, what)
+#define ROW_WRITE(nr, what)
+#define ROW_CLOSE(nr, what)
+#define ROW_MMAP(nr, what)
+#define ROW_FILE(nr, what)
+#define ROW_NET(nr, what)
+#define ROW_SEND(nr, what)
+#define ROW_ESCAPE(nr, what)		      { nr, WIRE_##what },
+#define CALL(name, nr, nr32, slot, what, ...) ROW_##slot(nr, what)
+#define CALL64(name, nr, slot, what, ...)     ROW_##slot(nr, what)
+#include "bpf/abi/calls.def.h"
+	{ SYS_io_uring_enter, WIRE_ESCAPE_IO_URING },
+	{ SYS_io_uring_register, WIRE_ESCAPE_IO_URING },
+	{ SYS_fanotify_mark, WIRE_ESCAPE_FANOTIFY },
+#ifdef SYS_create_module
+	{ SYS_create_module, WIRE_ESCAPE_MODULE },
+#endif
+	{ SYS_socket, WIRE_ESCAPE_SOCKET_FAMILY },
+	{ SYS_socketpair, WIRE_ESCAPE_SOCKET_FAMILY },
+};
+
+uint32_t notify_type(int nr)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (types[i].nr == nr)
+			return types[i].type;
+	return WIRE_ESCAPE_SECCOMP;
+}
+
+void notify_record(struct wire_escape *ret, const struct notify *n, uint32_t sandbox_id,
+		   int proc_fd, const struct seccomp_notif *req, int error)
+{
+	record_escape(ret, sandbox_id, (enum wire_escape_type)notify_type(req->data.nr));
+	ret->h.nr = (uint16_t)req->data.nr;
+	ret->h.ret = -error;
+	memcpy(ret->args, req->data.args, sizeof(ret->args));
+	notify_forget_who(ret, req);
+	fill_who(&ret->h, n, proc_fd);
+}
+
+void notify_forget_who(struct wire_escape *rec, const struct seccomp_notif *req)
+{
+	rec->h.tgid = rec->h.tid = req->pid;
+	rec->h.ppid = rec->h.uid = rec->h.gid = rec->h.nspid = 0;
+	rec->h.start = 0;
+	memset(rec->h.comm, 0, sizeof(rec->h.comm));
+}
