@@ -295,6 +295,11 @@ bool gvisor_guest_has_started(struct gvisor_guest *g, bool *ret_closed)
 	return g->started;
 }
 
+int gvisor_guest_wait_started(struct gvisor_guest *g, int timeout_ms, struct err *err)
+{
+	return wait_news(g, &g->started, end_of(timeout_ms), "guest's start", err);
+}
+
 bool gvisor_guest_has_ended(struct gvisor_guest *g, int timeout_ms, int *ret_status)
 {
 	if (wait_news(g, &g->ended, end_of(timeout_ms), "guest's end", NULL) < 0)

@@ -39,6 +39,8 @@ int gvisor_guest_fd(const struct gvisor_guest *g);
 /* Has the guest's first event come? Sets *ret_closed when none will come any more. Does not wait. */
 bool gvisor_guest_has_started(struct gvisor_guest *g, bool *ret_closed);
 
+/* The same for one that is over: waits while the event may still be on its way. -EPIPE, -ETIMEDOUT: it was not told. */
+int gvisor_guest_wait_started(struct gvisor_guest *g, int timeout_ms, struct err *err);
 /* Was the end of the guest's first process told? Sets *ret_status as wait(2) has it. Waits while more may come. */
 bool gvisor_guest_has_ended(struct gvisor_guest *g, int timeout_ms, int *ret_status);
 

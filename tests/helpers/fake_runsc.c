@@ -6,7 +6,15 @@
  *   garbage   answers what is no JSON      refuse   answers that the start has failed
  *   flood     answers without an end       silent   takes the call and never answers
  *   lie       an answer to the wait that says nothing, then its end with 9
- *   close     closes each connection       dies     ends with SIGSYS while the payload runs */
+ *   close     closes each connection       dies     ends with SIGSYS while the payload runs
+ * Who is asked for events of the guest (--pod-init-config) sends them:
+ *   good      hello, the start, and the end
+ *   nohello   connects and says nothing    badhello  another version
+ *   early     hello, and closes            crowd     a thousand connections besides
+ *   lengths   heads and fields that are longer than the packet
+ *   nested    messages ten thousand deep, numbers without an end
+ *   stranger  the start and programs of another container
+ *   swamp     twenty thousand messages as fast as they are taken */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +50,96 @@ static void say(int fd, const char *text)
 	send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
+/* ---- the guest's events ---- */
+
+#define CROWD 1000
+#define SWAMP 20000
+
+static int sink = -1;
+
+static int dial_sink(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX, .sun_path = "/sink" };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* As gVisor frames it: length of the head, type, messages lost so far. */
+static void tell(unsigned char type, const char *body, size_t n)
+{
+	static unsigned char m[8192];
+	const unsigned char head[8] = { 8, 0, type };
+
+	if (sink < 0 || n > sizeof(m) - sizeof(head))
+		return;
+	memcpy(m, head, sizeof(head));
+	memcpy(m + sizeof(head), body, n);
+	send(sink, m, sizeof(head) + n, MSG_NOSIGNAL);
+}
+
+/* Context: thread 1 of process 1; then the body. Of a start: an id, and one word. */
+#define OF_1		 "\x0a\x04\x10\x01\x20\x01"
+#define TELL(type, body) tell(type, OF_1 body, sizeof(OF_1 body) - 1)
+#define TELL_START	 TELL(1, "\x12\x05other\x22\x04good")
+
+static void tell_nonsense(void)
+{
+	static char deep[8000];
+	static const char head_beyond[] = { 100, 0, 1, 0, 0, 0, 0, 0, 10 };
+
+	if (is("lengths")) {
+		send(sink, head_beyond, sizeof(head_beyond), MSG_NOSIGNAL);
+		send(sink, head_beyond, 3, MSG_NOSIGNAL);
+		TELL(3, "\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f/bin/sh");
+		TELL(3, "\x12\x20/bin/sh");
+	} else if (is("nested")) {
+		for (size_t i = 0; i + 4 <= sizeof(deep); i += 4) /* each holds all that follows */
+			memcpy(deep + i, "\x0a\xf0\x3e\x0a", 4);
+		tell(3, deep, sizeof(deep));
+		memset(deep, 0xff, sizeof(deep));
+		tell(3, deep, sizeof(deep));
+	} else if (is("stranger")) {
+		TELL(3, "\x12\x07/bin/sh\x1a\x02sh");
+	}
+}
+
+static void tell_start(void)
+{
+	char b[64];
+
+	sink = dial_sink();
+	if (sink < 0)
+		exit(6);
+	if (is("nohello"))
+		return;
+	if (is("badhello")) {
+		send(sink, "\x08\x09", 2, MSG_NOSIGNAL);
+		return;
+	}
+	if (send(sink, "\x08\x01", 2, MSG_NOSIGNAL) != 2 || recv(sink, b, sizeof(b), 0) != 2)
+		exit(7);
+	for (int i = 0; is("crowd") && i < CROWD; i++)
+		dial_sink();
+	if (is("early")) {
+		close(sink);
+		sink = -1;
+	}
+}
+
+static void tell_life(void)
+{
+	TELL_START;
+	tell_nonsense();
+	for (int i = 0; is("swamp") && i < SWAMP; i++)
+		TELL(3, "\x12\x09/bin/true\x1a\x04true");
+	TELL(5, "\x10\x80\x0e"); /* its end, with 7 */
+}
+
 static void answer(int fd, const char *call)
 {
 	int wait = strstr(call, "Wait") != NULL, start = strstr(call, "StartRoot") != NULL;
@@ -58,7 +156,13 @@ static void answer(int fd, const char *call)
 		if (send(fd, "{\"x\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",\"y\":[", 50,
 			 MSG_NOSIGNAL) < 0)
 			return;
-	if (is("refuse") && start)
+	if (start && sink >= 0)
+		tell_life();
+	if (strstr(call, "ListTraceSessions"))
+		say(fd,
+		    "{\"success\":true,\"err\":\"\",\"result\":[{\"name\":\"Default\",\"sinks\":[{\"name\":\"remote\","
+		    "\"status\":{\"DroppedCount\":0}}]}]}");
+	else if (is("refuse") && start)
 		say(fd, "{\"success\":false,\"err\":\"no such thing\",\"result\":null}");
 	else if (!wait)
 		say(fd, "{\"success\":true,\"err\":\"\",\"result\":{}}");
@@ -89,7 +193,7 @@ static void serve(int fd)
 	}
 }
 
-static int create(const char *id)
+static int create(const char *id, int watched)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0), n;
@@ -106,6 +210,8 @@ static int create(const char *id)
 	pid = fork();
 	if (pid == 0) {
 		setsid();
+		if (watched)
+			tell_start();
 		serve(fd);
 	}
 	f = fopen("/state/pid", "w");
@@ -118,6 +224,7 @@ static int create(const char *id)
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
+	int watched = 0;
 
 	if (!strcmp(what, "flags"))
 		return puts("  -ignore-cgroups\n  -network value\n  -overlay2 value") < 0;
@@ -125,5 +232,7 @@ int main(int argc, char **argv)
 		return puts("ptrace") < 0;
 	if (!strcmp(what, "--version"))
 		return puts("runsc version fake") < 0;
-	return create(argv[argc - 1]);
+	for (int i = 1; i < argc; i++)
+		watched |= !strncmp(argv[i], "--pod-init-config", 17);
+	return create(argv[argc - 1], watched);
 }

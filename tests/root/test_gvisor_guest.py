@@ -5,6 +5,7 @@ and no less; and rules judge it as they judge any other."""
 import os
 import unittest
 
+from gvisor import RUNSCS, each_runsc
 from warder import *
 
 need_root()
@@ -47,6 +48,12 @@ subprocess.run(["/bin/true", "a b", ""], check=True)
 
 
 class Guest(TestCase):
+    runsc = platform = None
+
+    def setUp(self):
+        super().setUp()
+        self.env["WARDER_RUNSC"] = (self.runsc or RUNSCS[0]).path
+
     def guest(self, *command, options=(), **kw):
         s = self.session(*command, options=("--backend", "gvisor", *(("--platform", self.platform) if self.platform else ()),
                                            *options), **kw)

@@ -204,6 +204,10 @@ static bool read_some(struct engine *e, size_t max)
 		if (!gvisor_sink_next(e->guest.sink, &p))
 			return false;
 		guest_packet(e->guest.guest, p.bytes, p.boot_ns, offset);
+		/* The sink tells of its end when it is asked for what is not there: all else is told before. */
+		if (guest_stage(e->guest.guest) !=
+		    (unsigned)e->guest.told.started + e->guest.told.ended)
+			look_at_guest(e);
 	}
 	return true;
 }

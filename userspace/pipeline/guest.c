@@ -398,6 +398,11 @@ uint64_t guest_deadline(const struct guest *g)
 	return g->due;
 }
 
+unsigned guest_stage(const struct guest *g)
+{
+	return g->stats.started + g->stats.ended;
+}
+
 void guest_stats(const struct guest *g, struct guest_stats *ret)
 {
 	*ret = g->stats;

@@ -56,5 +56,7 @@ void guest_tick(struct guest *g, uint64_t boot_ns);
 /* CLOCK_BOOTTIME of the next tick that is needed; UINT64_MAX = none. */
 uint64_t guest_deadline(const struct guest *g);
 void guest_stats(const struct guest *g, struct guest_stats *ret);
+/* Has its first process started, and ended, as far as it was told? 0 to 2. */
+unsigned guest_stage(const struct guest *g);
 
 #endif

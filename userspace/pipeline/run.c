@@ -1459,7 +1459,20 @@ static int wait_for_end(struct run *run, struct err *err)
 }
 
 /* The sentry made a call that its own filter forbids: gVisor's code does not. */
-#define GUEST_END_MS 5000
+#define GUEST_END_MS 20000
+
+/* A guest that is over before look_at_guest has lost its patience has not run unseen either. */
+static int check_told(struct run *run, struct err *err)
+{
+	int r;
+
+	if (!run->guest || run->stopped)
+		return 0;
+	r = gvisor_guest_wait_started(run->guest, GUEST_END_MS, err);
+	if (r < 0)
+		err_wrap(err, r, "gVisor told nothing of its guest");
+	return r < 0 ? start_failed(run, r, err) : 0;
+}
 
 /* The sentry ends with its guest, and at times before it has answered who waits for that. It says so by its exit code, as
  * `runsc run` has it; but it ends with the same codes when it panics, so the guest's own end must have been told, too. */
@@ -1541,6 +1554,8 @@ static int launch_and_wait(struct run *run, struct err *err)
 		facts->exit_code = sr.exit_code;
 		facts->signal = sr.signal;
 	}
+	if (start == 0 && !sr.died)
+		start = check_told(run, err);
 	if (sr.died && ended_well(run, &sr) && start == 0) {
 		facts->exit_code = sr.exit_code;
 		facts->signal = sr.signal;
