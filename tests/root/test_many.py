@@ -19,10 +19,18 @@ class Many(Probes):
         self.assertCode(done, 0)
         return json.loads(done.out)
 
+    def file_hook(self):
+        rows = [json.loads(line) for line in cmd(helper("probe_dump"), "--families").out.splitlines()]
+        return next(r["hook"] for r in rows if r.get("family") == "file")
+
     def assertClean(self, r):
         start, early, end = r["start"], r["early"], r["end"]
         self.assertEqual((r["wrong"], r["first_wrong"]), (0, ""))
-        self.assertEqual((r["missing"], r["first_missing"], r["lost"]), (0, "", 0))
+        if r["lost"] and IN_VM and "kretprobe.multi" in self.file_hook():
+            # 64 at once use up the return probes of one emulated processor: what is missing was counted, then.
+            self.assertLessEqual(r["missing"], r["lost"], r["first_missing"])
+        else:
+            self.assertEqual((r["missing"], r["first_missing"], r["lost"]), (0, "", 0))
         self.assertEqual(end["fds"], start["fds"], "descriptors")
         self.assertEqual((end["cgroups"], end["dying_cgroups"]), (0, 0))
         self.assertEqual(end["kernel_bytes"], start["kernel_bytes"], "all tables are made once")
