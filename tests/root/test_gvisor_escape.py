@@ -2,6 +2,7 @@
 """What gVisor's own processes never do once the guest runs: one of them is made to (inject), and the sandbox is killed."""
 
 import os
+import time
 import unittest
 
 from gvisor import RUNSCS, each_runsc
@@ -47,11 +48,24 @@ class Escape(TestCase):
         look(proc.pid)
         self.assertIn("runsc-gofer", tree)
         self.assertIn("runsc-sandbox", tree)
-        return finish, tree
+        return proc, finish, tree
+
+    def until_dead(self, proc, act):
+        """Again and again: what is done before the host's kernel knows that the guest runs is set-up, and is not told."""
+        said = []
+
+        def once():
+            if proc.poll() is None:
+                said.append(act())
+                time.sleep(0.1)
+            return proc.poll() is not None
+        wait_for("the sandbox's end", once, 90)
+        return "\n".join(map(str, said[-3:]))
 
     def provoke(self, part, call, *args, type, options=()):
-        finish, tree = self.start()
-        done = cmd(self.inject, *options, str(tree[part]), str(NR[call]), *map(str, args))
+        proc, finish, tree = self.start()
+        done = self.until_dead(proc, lambda: part_of(tree[part]) == part and
+                               cmd(self.inject, *options, str(tree[part]), str(NR[call]), *map(str, args)))
         s = finish()
         self.assertEqual(s.code, 137, "%s\n%s" % (done, s))
         self.assertEqual(s.result["reason"], "rule", done)
@@ -83,7 +97,7 @@ class Escape(TestCase):
 
     def test_a_sentry_that_falls_silent(self):
         """It closes the connection by which it tells what the guest does, and runs on."""
-        finish, tree = self.start()
+        proc, finish, tree = self.start()
         pid = tree["runsc-sandbox"]
         for fd in os.listdir("/proc/%d/fd" % pid):
             try:
