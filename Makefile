@@ -69,7 +69,7 @@ $(BUILD)/obj/userspace/redact/scan.o: CPPFLAGS_ALL += $(HYPERSCAN_CFLAGS)
 $(BUILD)/obj/userspace/redact/scan.o: $(BUILD)/stamp/hyperscan
 
 # ---- our folders, by rank: a folder may use those named before it ----
-FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace image pipeline catalog scenarios api cli
+FOLDERS := base event config enrich action store redact capture replay rules exporters runtime workspace image pipeline oci catalog scenarios api cli
 DIR_rules     := rules
 DIR_exporters := exporters
 DIR_runtime   := runtime
@@ -243,7 +243,8 @@ RANK_exporters := base event exporters
 RANK_runtime   := base event runtime
 RANK_workspace := base workspace
 RANK_image     := base event image
-RANK_pipeline  := $(filter-out catalog scenarios api cli,$(FOLDERS))
+RANK_pipeline  := $(filter-out oci catalog scenarios api cli,$(FOLDERS))
+RANK_oci       := base event oci
 RANK_catalog   := $(filter-out scenarios api cli,$(FOLDERS))
 RANK_scenarios := $(filter-out catalog api cli,$(FOLDERS))
 RANK_api       := $(filter-out catalog scenarios cli,$(FOLDERS))
@@ -434,6 +435,7 @@ SHARE := $(PREFIX)/share
 .PHONY: install
 install: all $(BUILD)/help/made ## install binary, manual pages, completion, policies, systemd unit under DESTDIR and PREFIX
 	$(Q)install -D -m 0755 $(BUILD)/warder $(DESTDIR)$(PREFIX)/bin/warder
+	$(Q)ln -sf warder $(DESTDIR)$(PREFIX)/bin/warder-oci
 	$(Q)install -D -m 0644 -t $(DESTDIR)$(SHARE)/warder/policies $(POLICIES)
 	$(Q)install -D -m 0644 -t $(DESTDIR)$(SHARE)/man/man1 $(BUILD)/help/man/*.1
 	$(Q)install -D -m 0644 $(BUILD)/help/warder.bash $(DESTDIR)$(SHARE)/bash-completion/completions/warder
@@ -443,7 +445,7 @@ install: all $(BUILD)/help/made ## install binary, manual pages, completion, pol
 
 .PHONY: uninstall
 uninstall: ## remove what `make install` put there; records and /etc/warder stay
-	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/warder $(DESTDIR)$(SHARE)/man/man1/warder.1 \
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/warder $(DESTDIR)$(PREFIX)/bin/warder-oci $(DESTDIR)$(SHARE)/man/man1/warder.1 \
 		$(DESTDIR)$(SHARE)/man/man1/warder-*.1 $(DESTDIR)$(SHARE)/bash-completion/completions/warder \
 		$(DESTDIR)$(SHARE)/zsh/vendor-completions/_warder $(DESTDIR)$(PREFIX)/lib/systemd/system/warder-agent.service
 	$(Q)rm -rf $(DESTDIR)$(SHARE)/warder

@@ -19,7 +19,7 @@
 /* What is in both layers is as the upper one says: a directory of the image stays the payload's. */
 static bool is_payloads(const struct setup *s)
 {
-	return s->image && s->plan->root[0].ids;
+	return s->image && plan_root_is_payloads(s->plan);
 }
 
 static int do_dir(struct setup *s, const struct root_op *op, size_t i)
@@ -393,7 +393,9 @@ int setup_pivot(struct setup *s)
 	setup_at(s, "/");
 	if (s->templated) /* read-only, and the only root there is */
 		return fchdir(s->root) < 0 ? -errno : 0;
-	r = s->image ? 0 : sys_mount_attr(s->root, 0, MOUNT_ATTR_RDONLY, 0);
+	r = s->image && s->plan->root[0].writable
+		    ? 0
+		    : sys_mount_attr(s->root, 0, MOUNT_ATTR_RDONLY, 0);
 	if (r < 0)
 		return r;
 	if (fchdir(s->root) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||

@@ -57,7 +57,8 @@ int mount_image_below(struct setup *s)
 	if (mkdirat(s->scratch, UPPER, 0755) < 0 || mkdirat(s->scratch, WORK, 0700) < 0 ||
 	    mkdirat(s->scratch, "dev", 0755) < 0)
 		return -errno;
-	if (op->ids && fchownat(s->scratch, UPPER, s->host_id, s->host_id, AT_SYMLINK_NOFOLLOW) < 0)
+	if (plan_root_is_payloads(s->plan) &&
+	    fchownat(s->scratch, UPPER, s->host_id, s->host_id, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	/* What the plan puts into the root is put here. */
 	s->root = sys_openat2(s->scratch, UPPER, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);

@@ -139,7 +139,10 @@ static int mount_ids(struct sandbox *s, struct setup *t, struct err *err)
 		if (!op->ids)
 			continue;
 		r = userns_for_mount(op->owner, op->group, s->host_id,
-				     t->gvisor ? t->gvisor->root_id : 0, &t->ids[i]);
+				     op->kind == ROOT_IMAGE && p->container ? USERNS_OTHERS
+				     : t->gvisor			    ? t->gvisor->root_id
+									    : 0,
+				     &t->ids[i]);
 		if (r < 0)
 			return err_set(err, -r, "bind '%s': id map: %m", op->source);
 	}
@@ -340,7 +343,8 @@ static void prepare_next(const struct sandbox_plan *p)
 {
 	static int before;
 
-	if (p->net != SANDBOX_NET_HOST && __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
+	if (p->net != SANDBOX_NET_HOST && p->net != SANDBOX_NET_GIVEN &&
+	    __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
 		netns_prepare();
 }
 
@@ -499,8 +503,16 @@ int birth_begin(struct sandbox *s, struct birth *b, const struct gvisor_setup *g
 	s->control = pair[0];
 	t.control = pair[1];
 	t.peer = pair[0];
-	if (s->plan->net != SANDBOX_NET_HOST)
+	if (s->plan->net == SANDBOX_NET_GIVEN)
+		t.netns = fcntl(s->plan->container->netns_fd, F_DUPFD_CLOEXEC, 3);
+	else if (s->plan->net != SANDBOX_NET_HOST)
 		t.netns = netns_take();
+	if (s->plan->net == SANDBOX_NET_GIVEN && t.netns < 0) {
+		err_set(err, errno, "network namespace '%s': %m", s->plan->container->netns);
+		close(pair[1]);
+		setup_close(&t);
+		return -EIO;
+	}
 	r = way_out(s, &t, err);
 	if (r < 0) {
 		close(pair[1]);
@@ -656,7 +668,7 @@ int birth_signal(struct sandbox *s, int sig)
 
 void birth_prepare(struct sandbox *s)
 {
-	if (s->plan->net != SANDBOX_NET_HOST)
+	if (s->plan->net != SANDBOX_NET_HOST && s->plan->net != SANDBOX_NET_GIVEN)
 		netns_prepare();
 }
 

@@ -200,9 +200,9 @@ static int copy_env(struct sandbox_plan *p, const struct sandbox_spec *spec, siz
 	p->env = arena_zalloc(&p->mem, max * sizeof(*p->env));
 	if (!p->env)
 		return err_set(err, ENOMEM, "environment: %m");
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(env_defaults); i++)
+	for (size_t i = 0; r == 0 && !p->container && i < ARRAY_SIZE(env_defaults); i++)
 		r = env_put(p, env_defaults[i], bytes, err);
-	if (r == 0 && spec->tty) {
+	if (r == 0 && spec->tty && !p->container) {
 		char text[64];
 
 		snprintf(text, sizeof(text), "TERM=%s",
@@ -303,6 +303,8 @@ static int plan_net(struct sandbox_plan *p, const struct sandbox_spec *spec, str
 	int r = check_net_lists(spec, err);
 
 	p->net = spec->net;
+	if (r == 0 && p->net == SANDBOX_NET_GIVEN && !(spec->container && spec->container->netns))
+		r = err_set(err, EINVAL, "network: no namespace is given");
 	if (r < 0 || (p->net != SANDBOX_NET_ALLOW && p->net != SANDBOX_NET_OPEN))
 		return r;
 	p->egress = arena_zalloc(&p->mem, sizeof(*p->egress));
@@ -399,7 +401,10 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 	p->session = copy(p, spec->session);
 	p->name = copy(p, spec->name);
 	p->tenant = copy(p, spec->tenant);
-	p->hostname = copy(p, hostname_from(spec->name));
+	p->container = spec->container;
+	p->hostname = copy(p, hostname_from(p->container && p->container->hostname
+						    ? p->container->hostname
+						    : spec->name));
 	p->cwd = copy(p, spec->cwd ? spec->cwd : "/workspace");
 	if (!p->session || !p->hostname || !p->cwd || (spec->name && !p->name) ||
 	    (spec->tenant && !p->tenant))
@@ -409,6 +414,8 @@ static int fill(struct sandbox_plan *p, const struct sandbox_spec *spec, struct 
 			       "working directory '%s': expected an absolute path without . and ..",
 			       p->cwd);
 	r = plan_ids(p, spec, err);
+	if (r == 0 && p->container && !spec->root)
+		r = err_set(err, EINVAL, "a container without a root");
 	if (r < 0)
 		return r;
 	p->limits = spec->limits;

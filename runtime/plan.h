@@ -82,7 +82,8 @@ struct sandbox_plan {
 	char **env;
 	size_t env_n;
 	enum sandbox_net net;
-	struct egress_policy *egress; /* NULL: no way out is needed */
+	const struct sandbox_container *container; /* borrowed; NULL */
+	struct egress_policy *egress;		   /* NULL: no way out is needed */
 	struct sandbox_limits limits;
 	bool tty, serve;
 	uint16_t tty_rows, tty_cols;
@@ -109,9 +110,12 @@ int plan_root_names(struct sandbox_plan *p, struct err *err);
 /* plan_image.c: the same where the root is an image or a directory. */
 int plan_image(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err);
 /* plan_bind.c: is it nothing of the host that must never be shared? */
-int plan_check_source(const char *asked, const char *real, struct stat *st, struct err *err);
+int plan_check_source(const struct sandbox_plan *p, const char *asked, const char *real,
+		      struct stat *st, struct err *err);
 /* plan_bind.c: the operator's own --ro and --rw. */
 int plan_binds(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err);
+/* Do the root's files belong to the payload? */
+bool plan_root_is_payloads(const struct sandbox_plan *p);
 /* Next free row of p->root, zeroed; NULL when PLAN_ROOT_MAX is reached. */
 struct root_op *plan_root_add(struct sandbox_plan *p, enum root_kind kind, const char *target,
 			      const char *source);

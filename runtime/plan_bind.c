@@ -38,14 +38,24 @@ static bool is_below(const char *path, const char *dir)
 	return !strncmp(path, dir, n) && (!path[n] || path[n] == '/');
 }
 
-int plan_check_source(const char *asked, const char *real, struct stat *st, struct err *err)
+/* A container tool keeps what it makes for a container below /run; one plain file of it is no way to others. */
+static bool may_be_shared(const struct sandbox_plan *p, const char *real)
+{
+	struct stat st;
+
+	return p && p->container && is_below(real, "/run") && lstat(real, &st) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
+int plan_check_source(const struct sandbox_plan *p, const char *asked, const char *real,
+		      struct stat *st, struct err *err)
 {
 	struct statfs fs;
 
 	if (!strcmp(real, "/"))
 		return err_set(err, EPERM, "bind '%s': the whole host is not shared", asked);
 	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
-		if (is_below(real, never[i]))
+		if (is_below(real, never[i]) && !may_be_shared(p, real))
 			return err_set(err, EPERM,
 				       "bind '%s': nothing below %s is shared, it holds devices, "
 				       "sockets or switches of the host",
@@ -85,7 +95,7 @@ int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bo
 		return err_set(err, EPERM, "bind target '%s': the secrets are there", target);
 	if (!realpath(source, real))
 		return err_set(err, errno, "bind '%s': %m", source);
-	r = plan_check_source(source, real, &st, err);
+	r = plan_check_source(p, source, real, &st, err);
 	if (r < 0)
 		return r;
 	kept = arena_strndup(&p->mem, real, strlen(real)).p;
@@ -113,20 +123,59 @@ static int by_depth(const void *a, const void *b)
 	return nx < ny ? -1 : nx > ny;
 }
 
+static int add_tmpfs(struct sandbox_plan *p, struct err *err)
+{
+	const struct sandbox_container *c = p->container;
+
+	for (size_t i = 0; c && i < c->tmpfs_n; i++) {
+		const char *target = c->tmpfs[i].target;
+		struct root_op *op;
+
+		if (!plan_path_is_clean(target))
+			return err_set(err, EINVAL,
+				       "tmpfs '%s': expected an absolute path without . and ..",
+				       target);
+		for (size_t k = 0; k < ARRAY_SIZE(targets_ours); k++)
+			if (is_below(target, targets_ours[k]))
+				return err_set(err, EPERM, "tmpfs '%s': %s cannot be changed",
+					       target, targets_ours[k]);
+		op = plan_root_add(p, ROOT_TMPFS, target, NULL);
+		if (!op)
+			return err_set(err, ENOSPC, "tmpfs '%s': no room left in the plan", target);
+		op->size = c->tmpfs[i].size ? c->tmpfs[i].size : p->limits.tmp_bytes;
+		op->exec = c->tmpfs[i].exec;
+		op->writable = !c->tmpfs[i].readonly;
+		op->foreign = true;
+	}
+	return 0;
+}
+
+static bool may_exec(const struct sandbox_plan *p, const char *target)
+{
+	for (size_t i = 0; p->container && target && i < p->container->noexec_n; i++)
+		if (!strcmp(p->container->noexec[i], target))
+			return false;
+	return true;
+}
+
 int plan_binds(struct sandbox_plan *p, const struct sandbox_spec *spec, struct err *err)
 {
 	size_t first = p->root_n;
+	int r = add_tmpfs(p, err);
+
+	if (r < 0)
+		return r;
 
 	if (spec->binds_n > SANDBOX_MOUNTS_MAX)
 		return err_set(err, E2BIG, "%zu binds, at most %d", spec->binds_n,
 			       SANDBOX_MOUNTS_MAX);
 	for (size_t i = 0; i < spec->binds_n; i++) {
 		const struct sandbox_bind *b = &spec->binds[i];
-		int r = plan_bind(p, b->source, b->target ? b->target : b->source, b->writable,
-				  err);
 
+		r = plan_bind(p, b->source, b->target ? b->target : b->source, b->writable, err);
 		if (r < 0)
 			return r;
+		p->root[p->root_n - 1].exec = may_exec(p, b->target);
 	}
 	/* A directory before what lies in it, or it would cover that again. */
 	qsort(p->root + first, p->root_n - first, sizeof(p->root[0]), by_depth);

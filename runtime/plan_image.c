@@ -82,7 +82,7 @@ static int add_lower(struct sandbox_plan *p, const struct sandbox_spec *spec, in
 
 	if (!realpath(spec->root, real))
 		return err_set(err, errno, "%s '%s': %m", what, spec->root);
-	r = plan_check_source(spec->root, real, &st, err);
+	r = plan_check_source(p, spec->root, real, &st, err);
 	if (r < 0)
 		return err_wrap(err, r, "%s", what);
 	if (!S_ISDIR(st.st_mode))
@@ -104,8 +104,24 @@ static int add_lower(struct sandbox_plan *p, const struct sandbox_spec *spec, in
 		if (!op->ids)
 			plan_degrade(p, "root.ids");
 	}
+	if (p->container) {
+		/* Its root is whoever is root in it; the others stay who they are. */
+		op->writable = !p->container->readonly;
+		op->owner = p->uid;
+		op->group = p->gid;
+		op->ids = p->userns && can_map(dir, &st);
+		if (!op->ids)
+			plan_degrade(p, "root.ids");
+	}
 	*ret_dir = take_fd(dir);
 	return 0;
+}
+
+bool plan_root_is_payloads(const struct sandbox_plan *p)
+{
+	const struct root_op *op = &p->root[0];
+
+	return op->kind == ROOT_IMAGE && op->ids && (!p->container || !p->uid);
 }
 
 static int add_file(struct sandbox_plan *p, const char *path, const char *text, struct err *err)
@@ -120,6 +136,8 @@ int plan_image(struct sandbox_plan *p, const struct sandbox_spec *spec, struct e
 
 	if (r == 0)
 		r = plan_root_points(p, err);
+	if (p->container) /* what there is in it is not ours to change */
+		return r;
 	if (r == 0 && !plan_root_add(p, ROOT_DIR, "/etc", NULL))
 		r = full(err);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(if_absent); i++)

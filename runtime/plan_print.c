@@ -15,10 +15,8 @@
 
 static const char *const where_names[] = { "absent", "cgroup2", "cgroup1" };
 static const char *const net_names[] = {
-	[SANDBOX_NET_NONE] = "none",
-	[SANDBOX_NET_HOST] = "host",
-	[SANDBOX_NET_ALLOW] = "allow",
-	[SANDBOX_NET_OPEN] = "open",
+	[SANDBOX_NET_NONE] = "none", [SANDBOX_NET_HOST] = "host",   [SANDBOX_NET_ALLOW] = "allow",
+	[SANDBOX_NET_OPEN] = "open", [SANDBOX_NET_GIVEN] = "given",
 };
 
 static void member(struct json *j, const char *key, const char *value)
@@ -168,6 +166,31 @@ static void layers_json(struct json *j, const struct sandbox_plan *p)
 	json_object_end(j);
 }
 
+static void container_json(struct json *j, const struct sandbox_container *c, bool with_session)
+{
+	json_key(j, "container");
+	json_object_begin(j);
+	number(j, "umask", c->umask);
+	if (c->netns && with_session)
+		member(j, "netns", c->netns);
+	json_key(j, "sysctls");
+	json_array_begin(j);
+	for (size_t i = 0; i < c->sysctls_n; i++) {
+		json_strz(j, c->sysctls[i].path);
+		json_strz(j, c->sysctls[i].value);
+	}
+	json_array_end(j);
+	json_key(j, "rlimits");
+	json_array_begin(j);
+	for (size_t i = 0; i < c->rlimits_n; i++) {
+		json_u64(j, (uint64_t)c->rlimits[i].which);
+		json_u64(j, c->rlimits[i].soft);
+		json_u64(j, c->rlimits[i].hard);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
 int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 {
 	struct json j;
@@ -197,6 +220,8 @@ int plan_json(const struct sandbox_plan *p, bool with_session, struct buf *out)
 	layers_json(&j, p);
 	if (p->image)
 		member(&j, "image", p->image);
+	if (p->container)
+		container_json(&j, p->container, with_session);
 	if (p->egress)
 		egress_policy_json(p->egress, &j);
 	if (p->secrets_n)

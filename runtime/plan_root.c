@@ -208,7 +208,13 @@ int plan_root_names(struct sandbox_plan *p, struct err *err)
 int plan_root_points(struct sandbox_plan *p, struct err *err)
 {
 	static const char *const dirs[] = { "/var", "/dev", "/dev/pts", "/proc", "/workspace" };
+	static const char *const kernels[] = { "/dev", "/dev/pts", "/dev/shm", "/proc" };
 
+	for (size_t i = 0; p->container && i < ARRAY_SIZE(kernels); i++)
+		if (!plan_root_add(p, ROOT_DIR, kernels[i], NULL))
+			return full(err);
+	if (p->container)
+		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		if (!plan_root_add(p, ROOT_DIR, dirs[i], NULL))
 			return full(err);
@@ -239,6 +245,43 @@ static int add_dev(struct sandbox_plan *p, struct err *err)
 	return plan_root_add(p, ROOT_DEV, "/dev", NULL) ? 0 : full(err);
 }
 
+/* Is it hidden, or is what it lies in? With `ro`: or is that read-only? */
+static bool is_covered(const struct sandbox_plan *p, const char *path, bool ro)
+{
+	for (size_t i = 0; i < p->root_n; i++) {
+		const struct root_op *op = &p->root[i];
+		size_t n = strlen(op->target);
+
+		if ((op->kind == ROOT_PROC_MASK || (ro && op->kind == ROOT_PROC_RO)) &&
+		    !strncmp(path, op->target, n) && (!path[n] || path[n] == '/'))
+			return true;
+	}
+	return false;
+}
+
+/* What a container hides besides. Each is found in /proc itself, so nothing may lie over it already. */
+static int add_proc_more(struct sandbox_plan *p, struct err *err)
+{
+	const struct sandbox_container *c = p->container;
+
+	for (size_t i = 0; i < c->masked_n; i++) {
+		if (is_covered(p, c->masked[i], false))
+			continue;
+		if (is_covered(p, c->masked[i], true))
+			return err_set(err, EINVAL, "masked path '%s': it is read-only already",
+				       c->masked[i]);
+		if (!plan_root_add(p, ROOT_PROC_MASK, c->masked[i],
+				   c->masked[i] + strlen("/proc/")))
+			return full(err);
+	}
+	for (size_t i = 0; i < c->proc_ro_n; i++)
+		if (!is_covered(p, c->proc_ro[i], true) &&
+		    !plan_root_add(p, ROOT_PROC_RO, c->proc_ro[i],
+				   c->proc_ro[i] + strlen("/proc/")))
+			return full(err);
+	return 0;
+}
+
 static int add_proc(struct sandbox_plan *p, struct err *err)
 {
 	if (!plan_root_add(p, ROOT_PROC, "/proc", NULL))
@@ -250,6 +293,8 @@ static int add_proc(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(proc_ro); i++)
 		if (!plan_root_add(p, ROOT_PROC_RO, fmt2(p, "/proc/", proc_ro[i]), proc_ro[i]))
 			return full(err);
+	if (p->container && add_proc_more(p, err) < 0)
+		return -EINVAL;
 	if (!plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
 		return full(err);
 	p->root[p->root_n - 1].writable = true;
@@ -259,8 +304,11 @@ static int add_proc(struct sandbox_plan *p, struct err *err)
 static int add_scratch(struct sandbox_plan *p, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++) {
-		struct root_op *op =
-			plan_root_add(p, ROOT_SCRATCH, scratch[i].target, scratch[i].dir);
+		struct root_op *op;
+
+		if (p->container && strcmp(scratch[i].target, "/dev/shm"))
+			continue;
+		op = plan_root_add(p, ROOT_SCRATCH, scratch[i].target, scratch[i].dir);
 
 		if (!op)
 			return full(err);
@@ -278,6 +326,8 @@ static int add_workspace(struct sandbox_plan *p, const struct sandbox_spec *spec
 
 	if (spec->workspace)
 		return plan_bind(p, spec->workspace, "/workspace", true, err);
+	if (p->container)
+		return 0;
 	op = plan_root_add(p, ROOT_TMPFS, "/workspace", NULL);
 	if (!op)
 		return full(err);

@@ -24,6 +24,25 @@ static int set(int which, rlim_t value)
 	return setrlimit(which, &lim) < 0 ? -errno : 0;
 }
 
+/* What was asked for, as far as it is less. */
+static int set_given(struct setup *s)
+{
+	const struct sandbox_container *c = s->plan->container;
+
+	for (size_t i = 0; c && i < c->rlimits_n; i++) {
+		struct rlimit lim;
+
+		setup_at(s, "of the container");
+		if (getrlimit((__rlimit_resource_t)c->rlimits[i].which, &lim) < 0)
+			return -errno;
+		lim.rlim_max = MIN(lim.rlim_max, (rlim_t)c->rlimits[i].hard);
+		lim.rlim_cur = MIN(lim.rlim_max, (rlim_t)c->rlimits[i].soft);
+		if (setrlimit((__rlimit_resource_t)c->rlimits[i].which, &lim) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 int setup_rlimits(struct setup *s)
 {
 	const struct sandbox_plan *p = s->plan;
@@ -60,5 +79,5 @@ int setup_rlimits(struct setup *s)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return set_given(s);
 }

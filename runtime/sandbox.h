@@ -20,7 +20,14 @@
 #define SANDBOX_SECRET_NAME_MAX 40
 
 /* ALLOW: names and ports of a list. OPEN: everything but private addresses. HOST: unsafe. */
-enum sandbox_net { SANDBOX_NET_NONE, SANDBOX_NET_HOST, SANDBOX_NET_ALLOW, SANDBOX_NET_OPEN };
+/* GIVEN: a namespace that others made and look after (a container tool's). */
+enum sandbox_net {
+	SANDBOX_NET_NONE,
+	SANDBOX_NET_HOST,
+	SANDBOX_NET_ALLOW,
+	SANDBOX_NET_OPEN,
+	SANDBOX_NET_GIVEN
+};
 #define SANDBOX_NET_MAX 64 /* entries of each list */
 
 struct sandbox_bind {
@@ -59,6 +66,43 @@ struct sandbox_route {
 		const char *name;
 		const char *value; /* never in a plan's text, nor in its hash */
 	} header[SANDBOX_ROUTE_HEADERS_MAX];
+};
+
+/* ---- a container of somebody's: `root` and env are all there is, with nothing of ours in it ---- */
+
+#define SANDBOX_TMPFS_MAX   16
+#define SANDBOX_PROC_MAX    64
+#define SANDBOX_SYSCTLS_MAX 16
+#define SANDBOX_RLIMITS_MAX 16
+
+struct sandbox_container {
+	const char *hostname; /* NULL = of the name */
+	bool readonly;	      /* the root */
+	uint32_t umask;
+	const char *netns; /* with SANDBOX_NET_GIVEN: where it is, */
+	int netns_fd;	   /* and it, borrowed */
+	struct {
+		const char *target;
+		uint64_t size; /* 0 = as limits.tmp_bytes */
+		bool exec, readonly;
+	} tmpfs[SANDBOX_TMPFS_MAX];
+	size_t tmpfs_n;
+	const char *noexec[SANDBOX_MOUNTS_MAX]; /* targets of binds from which nothing may be started */
+	size_t noexec_n;
+	/* Paths below /proc, besides those that are always hidden or read-only. */
+	const char *masked[SANDBOX_PROC_MAX], *proc_ro[SANDBOX_PROC_MAX];
+	size_t masked_n, proc_ro_n;
+	/* Of the sandbox's own network and IPC namespace: "net/ipv4/..." */
+	struct {
+		const char *path, *value;
+	} sysctls[SANDBOX_SYSCTLS_MAX];
+	size_t sysctls_n;
+	/* Lowered only: RLIMIT_*. */
+	struct {
+		int which;
+		uint64_t soft, hard;
+	} rlimits[SANDBOX_RLIMITS_MAX];
+	size_t rlimits_n;
 };
 
 /* What the operator asked for. Strings are borrowed and must outlive the plan. */
@@ -103,6 +147,8 @@ struct sandbox_spec {
 	uint16_t tty_rows, tty_cols;
 	bool serve; /* sandbox_exec is wanted; then argv may be empty: nothing runs at first */
 	const char *term; /* with tty: its type; NULL = xterm */
+	/* NULL; else `root` is its own, borrowed like all strings. */
+	const struct sandbox_container *container;
 };
 
 /* Hardened defaults. */

@@ -101,8 +101,7 @@ int setup_exec(struct setup *s)
 
 int setup_umask(struct setup *s)
 {
-	(void)s;
-	umask(0022);
+	umask(s->plan->container ? (mode_t)s->plan->container->umask : 0022);
 	return 0;
 }
 

@@ -85,6 +85,7 @@ struct userns_id {
 int userns_map_ids(pid_t pid, const struct userns_id *ids, size_t n);
 /* Maps on-disk owner:group to host_id, for mount_setattr; and `self`, unless 0, to itself: who makes a file under that
  * id before it gives it away. */
+#define USERNS_OTHERS UINT32_MAX /* as `self`: every other id up to PLAN_INNER_MAX to itself */
 int userns_for_mount(uint32_t owner, uint32_t group, uint32_t host_id, uint32_t self, int *ret_fd);
 
 #endif

@@ -115,10 +115,27 @@ int setup_ids(struct setup *s)
 	return sys_setresuid(own ? s->plan->uid : s->host_id) < 0 ? -errno : 0;
 }
 
+/* All others are who they are. */
+static int map_all(int dir, const char *file, uint32_t inner, uint32_t outer)
+{
+	char text[160];
+	size_t n = 0;
+
+	if (inner)
+		n = (size_t)snprintf(text, sizeof(text), "0 0 %u\n", inner);
+	n += (size_t)snprintf(text + n, sizeof(text) - n, "%u %u 1\n", inner, outer);
+	if (inner < PLAN_INNER_MAX)
+		snprintf(text + n, sizeof(text) - n, "%u %u %u\n", inner + 1, inner + 1,
+			 PLAN_INNER_MAX - inner);
+	return file_write_at(dir, file, text);
+}
+
 static int map_mount(int dir, const char *file, uint32_t inner, uint32_t outer, uint32_t self)
 {
 	char text[96];
 
+	if (self == USERNS_OTHERS)
+		return map_all(dir, file, inner, outer);
 	if (!self)
 		return map_write(dir, file, inner, outer);
 	snprintf(text, sizeof(text), "%u %u 1\n%u %u 1\n", inner, outer, self, self);

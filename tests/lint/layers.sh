@@ -23,7 +23,7 @@ function bad(text) {
 }
 BEGIN {
 	split("abi 1 base 1 event 2 config 2 rules 3 exporters 3 runtime 3 capture 3 enrich 3 action 3 store 3 redact 3 " \
-	      "replay 3 workspace 3 image 3 pipeline 4 control 4 catalog 5 scenarios 5 api 5 cli 6 main 7", w, " ")
+	      "replay 3 workspace 3 image 3 pipeline 4 control 4 oci 4 catalog 5 scenarios 5 api 5 cli 6 main 7", w, " ")
 	for (i = 1; i in w; i += 2)
 		rank[w[i]] = w[i + 1]
 }

@@ -12,6 +12,7 @@
 #include "userspace/base/option.h"
 #include "userspace/pipeline/agent_frame.h"
 #include "userspace/pipeline/registry.h"
+#include "userspace/pipeline/run.h"
 
 /* ---- agent_config.c: <config>/agent.yaml ---- */
 
@@ -39,7 +40,7 @@ struct agent_config {
 	struct agent_names groups;   /* who may speak with the agent, besides root */
 	struct agent_names policies; /* that those may name; none listed: the shipped ones */
 	uint64_t queue, queue_wait_ns;
-	uint64_t parked; /* keepers made ahead */
+	uint64_t parked;	  /* keepers made ahead */
 	struct agent_quota quota; /* of a tenant without a row */
 	struct agent_tenant tenant[AGENT_TENANTS_MAX];
 	size_t tenants_n;
@@ -111,6 +112,17 @@ int run_inspect(struct run_request *ret, int argc, char **argv,
 /* Run, with a hub. *ret_reason: how it ended. */
 int run_kept(int argc, char **argv, const char *session, int hub_fd, char ret_reason[32]);
 
+/* Of a container that others describe (oci_keep.c): what they say takes the place of the options'. */
+struct run_container {
+	int (*amend)(void *arg, struct sandbox_spec *spec, struct err *err);
+	void *arg;
+	const struct run_door *door;
+	int stderr_fd;
+};
+
+int run_contained(int argc, char **argv, const char *session, int hub_fd, char ret_reason[32],
+		  const struct run_container *c);
+
 /* ---- agent_client.c ---- */
 
 /* Is an agent there? */
@@ -122,5 +134,9 @@ int agent_talk(const struct agent_request *q, void (*line)(struct str row));
 int agent_talk_json(const struct agent_request *q, void (*line)(struct str row), bool ends);
 /* What went through in the last talk: input, or output. */
 uint64_t agent_talk_bytes(bool in);
+/* The same with whoever is at the other end already and has the request. `began`: once when it runs, or when it never
+ * will: why. */
+int agent_talk_on(int sock, bool tty, void (*began)(void *arg, int code, const char *why),
+		  void *arg);
 
 #endif

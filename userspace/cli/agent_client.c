@@ -29,9 +29,12 @@
 struct talk {
 	int sock, signals;
 	bool raw, in_open, pressed, ended;
+	bool stays; /* no keys of ours */
 	bool as_json;
 	struct agent_json json;
 	void (*line)(struct str row);
+	void (*began)(void *arg, int code, const char *why);
+	void *arg;
 	uint64_t sent, got; /* bytes of input and output */
 	int code;
 	char packet[AGENT_FRAME_MAX];
@@ -64,26 +67,43 @@ static void send_size(struct talk *t)
 
 /* ---- what comes ---- */
 
+static void tell_began(struct talk *t, int code, const char *why)
+{
+	if (t->began)
+		t->began(t->arg, code, why);
+	t->began = NULL;
+}
+
+static void take_error(struct talk *t, const char *why, int code)
+{
+	term_restore();
+	log_set_newline("\n");
+	if (t->began)
+		tell_began(t, code, why);
+	else if (t->as_json)
+		agent_json_error(&t->json, why);
+	else
+		log_error("%s", why);
+	t->code = code;
+	t->ended = true;
+}
+
 static void take_answer(struct talk *t, struct str text)
 {
-	char word[1024];
+	char word[1024], number[64];
 	uint64_t code;
 	struct str v;
 
 	cli_member(text, "error", word, sizeof(word));
 	if (*word) {
-		term_restore();
-		log_set_newline("\n");
-		if (t->as_json)
-			agent_json_error(&t->json, word);
-		else
-			log_error("%s", word);
-		cli_member(text, "code", word, sizeof(word));
-		t->code =
-			parse_u64(word, &code) == 0 && code && code < 256 ? (int)code : EXIT_WARDER;
-		t->ended = true;
+		cli_member(text, "code", number, sizeof(number));
+		take_error(t, word,
+			   parse_u64(number, &code) == 0 && code && code < 256 ? (int)code
+									       : EXIT_WARDER);
 		return;
 	}
+	if (scan_find(text, "started", &v))
+		tell_began(t, 0, NULL);
 	if (scan_find(text, "line", &v) && t->line) /* a row of a list */
 		t->line(v);
 	else if (scan_find(text, "line", &v))
@@ -108,14 +128,7 @@ static void hear(struct talk *t)
 	ssize_t n = agent_recv(t->sock, t->packet, NULL, 0);
 
 	if (n <= 0) {
-		term_restore();
-		log_set_newline("\n");
-		if (t->as_json)
-			agent_json_error(&t->json, GONE);
-		else
-			log_error(GONE);
-		t->ended = true;
-		t->code = EXIT_WARDER;
+		take_error(t, GONE, EXIT_WARDER);
 	} else if (t->packet[0] == '{') {
 		take_answer(t, (struct str){ t->packet, (size_t)n });
 	} else if (t->packet[0] == 'o' || t->packet[0] == 'e') {
@@ -240,6 +253,19 @@ static int refuse(struct talk *t, const char *text)
 	return EXIT_WARDER;
 }
 
+static int be_terminal(struct talk *t, bool tty)
+{
+	if (tty && term_raw(STDIN_FILENO) == 0) {
+		t->raw = !t->stays;
+		log_set_newline("\r\n");
+	}
+	loop(t);
+	term_restore();
+	log_set_newline("\n");
+	close(t->sock);
+	return t->code;
+}
+
 static int begin_talk(const struct agent_request *asked, void (*line)(struct str row), bool as_json)
 {
 	struct agent_request q = *asked;
@@ -269,15 +295,22 @@ static int begin_talk(const struct agent_request *asked, void (*line)(struct str
 			 strerror(-r));
 		return refuse(t, text);
 	}
-	if (q.tty && term_raw(STDIN_FILENO) == 0) {
-		t->raw = true;
-		log_set_newline("\r\n");
+	return be_terminal(t, q.tty);
+}
+
+int agent_talk_on(int sock, bool tty, void (*began)(void *arg, int code, const char *why),
+		  void *arg)
+{
+	struct talk *t = &talk;
+
+	*t = (struct talk){
+		.sock = sock, .in_open = true, .stays = true, .began = began, .arg = arg
+	};
+	if (catch_signals(t) < 0) {
+		tell_began(t, EXIT_WARDER, "signals");
+		return EXIT_WARDER;
 	}
-	loop(t);
-	term_restore();
-	log_set_newline("\n");
-	close(t->sock);
-	return t->code;
+	return cli_finish_output(be_terminal(t, tty));
 }
 
 uint64_t agent_talk_bytes(bool in)

@@ -51,10 +51,20 @@ static int help_of(char *word)
 	return c ? c->main(2, argv) : unknown_command(word);
 }
 
+/* Whom the program's own name says it all to: tools that want one path, and no words before theirs. */
+static const struct {
+	const char *program, *command;
+} names[] = { { "warder-oci", "oci" } };
+
 int cli_main(int argc, char **argv)
 {
-	const char *word = argc > 1 ? argv[1] : NULL;
+	const char *word = argc > 1 ? argv[1] : NULL, *own = argc ? strrchr(argv[0], '/') : NULL;
 	const struct command *c;
+
+	own = own ? own + 1 : argc ? argv[0] : "";
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(own, names[i].program))
+			return find_command(names[i].command)->main(argc, argv);
 
 	if (!word) {
 		print_help(stderr);

@@ -691,7 +691,8 @@ static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
 struct run_keep {
 	const char *session;
 	int hub_fd;
-	char *reason; /* 32 */
+	char *reason;			       /* 32 */
+	const struct run_container *container; /* NULL */
 };
 
 /* The files that it begins with. */
@@ -764,6 +765,8 @@ static int run_it(const struct run_keep *keep, const struct run_from *from,
 		.parked = keep ? agent_park_take() : NULL,
 		.session = keep ? keep->session : NULL,
 		.hub_fd = keep ? keep->hub_fd : 0,
+		.door = keep && keep->container ? keep->container->door : NULL,
+		.stderr_fd = keep && keep->container ? keep->container->stderr_fd : 0,
 	};
 	struct run_result res;
 	struct err err = { 0 };
@@ -877,6 +880,10 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 		return cli_fail(&err);
 	if (run_root_open(&root, &spec, &a.root, !keep, &err) < 0)
 		return cli_fail(&err);
+	if (keep && keep->container &&
+	    (keep->container->amend(keep->container->arg, &spec, &err) < 0 ||
+	     check_writable(&spec, &err) < 0))
+		return cli_fail(&err);
 	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
 		a.watch.v[a.watch.n++] = SECRET_DIR "/"; /* who read one, and when */
 	if (a.witness && run_sinks_witness(&sinks, a.witness, &sign, &err) < 0)
@@ -894,7 +901,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 			"creates cgroups (try sudo)");
 		return cli_fail(&err);
 	}
-	if (a.tty && term_size(STDIN_FILENO, &spec.tty_rows, &spec.tty_cols) < 0) {
+	if (spec.tty && term_size(STDIN_FILENO, &spec.tty_rows, &spec.tty_cols) < 0) {
 		err_set(&err, ENOTTY, "option '--tty': the input device is not a terminal (TTY)");
 		return cli_fail(&err);
 	}
@@ -922,7 +929,13 @@ int cmd_run(int argc, char **argv)
 
 int run_kept(int argc, char **argv, const char *session, int hub_fd, char ret_reason[32])
 {
-	const struct run_keep keep = { session, hub_fd, ret_reason };
+	return run_contained(argc, argv, session, hub_fd, ret_reason, NULL);
+}
+
+int run_contained(int argc, char **argv, const char *session, int hub_fd, char ret_reason[32],
+		  const struct run_container *c)
+{
+	const struct run_keep keep = { session, hub_fd, ret_reason, c };
 
 	return run_main(&keep, argc, argv);
 }

@@ -30,6 +30,7 @@ const struct command commands[] = {
 	{ "evidence", "what a record proves, and which requirement asks for it", cmd_evidence },
 	{ "export", "send a session's events to a sink, from where it left off", cmd_export },
 	{ "image", "root file systems: import, list, show, verify, sign, rm", cmd_image },
+	{ "oci", "an OCI runtime: sandboxes for podman --runtime and the like", cmd_oci },
 	{ "keys", "the host's key that signs records", cmd_keys },
 	{ "sink", "test a sink, list the configured ones", cmd_sink },
 	{ "consume", "read events from Kafka: without duplicates, and checked", cmd_consume },

@@ -24,6 +24,7 @@ int cmd_fields(int argc, char **argv);
 int cmd_freeze(int argc, char **argv);
 int cmd_kill(int argc, char **argv);
 int cmd_mcp(int argc, char **argv);
+int cmd_oci(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_pause(int argc, char **argv);

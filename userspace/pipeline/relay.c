@@ -100,21 +100,21 @@ static void open_output(const struct relay *r, struct stream *s, int fd)
 }
 
 /* ret_fds NULL: for a terminal. */
-static int new_relay(struct relay **ret, uint64_t cap, const int to[2], int ret_fds[2],
+static int new_relay(struct relay **ret, uint64_t cap, const int to[2], bool owns, int ret_fds[2],
 		     struct err *err)
 {
 	struct relay *r = calloc(1, sizeof(*r));
 	int pair[2], e;
 
 	if (!r) {
-		for (int i = 0; to != ours && i < STREAMS; i++)
+		for (int i = 0; owns && i < STREAMS; i++)
 			if (to[i] >= 0)
 				close(to[i]);
 		return err_set(err, ENOMEM, "output: %m");
 	}
 	r->cap = cap;
 	r->tty = !ret_fds;
-	r->owns = to != ours;
+	r->owns = owns;
 	r->event = r->stop = r->copy = -1;
 	for (int i = 0; i < STREAMS; i++)
 		r->s[i].from = r->s[i].own = r->give[i] = -1;
@@ -141,22 +141,27 @@ failed:
 
 int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err)
 {
-	return new_relay(ret, cap, ours, ret_fds, err);
+	return new_relay(ret, cap, ours, false, ret_fds, err);
+}
+
+int relay_new_on(struct relay **ret, uint64_t cap, const int on[2], int ret_fds[2], struct err *err)
+{
+	return new_relay(ret, cap, on, false, ret_fds, err);
 }
 
 int relay_new_tty(struct relay **ret, uint64_t cap, struct err *err)
 {
-	return new_relay(ret, cap, ours, NULL, err);
+	return new_relay(ret, cap, ours, false, NULL, err);
 }
 
 int relay_new_to(struct relay **ret, uint64_t cap, const int to[2], int ret_fds[2], struct err *err)
 {
-	return new_relay(ret, cap, to, ret_fds, err);
+	return new_relay(ret, cap, to, true, ret_fds, err);
 }
 
 int relay_new_tty_to(struct relay **ret, uint64_t cap, int to, struct err *err)
 {
-	return new_relay(ret, cap, (const int[]){ to, -1 }, NULL, err);
+	return new_relay(ret, cap, (const int[]){ to, -1 }, true, NULL, err);
 }
 
 int relay_tty(struct relay *r, int master, struct err *err)

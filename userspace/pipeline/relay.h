@@ -21,6 +21,9 @@ struct relay_counts {
 /* `cap`: bytes passed on of each stream; RELAY_ALL = all. ret_fds: write ends for the payload's 1 and 2, owned by the
  * relay and closed by relay_start. */
 int relay_new(struct relay **ret, uint64_t cap, int ret_fds[2], struct err *err);
+/* The same to two others instead of our 1 and 2, borrowed. */
+int relay_new_on(struct relay **ret, uint64_t cap, const int on[2], int ret_fds[2],
+		 struct err *err);
 /* The same to pipes instead of our 1 and 2. They are the relay's from here on, also when it fails; each is closed at
  * the end of its stream. */
 int relay_new_to(struct relay **ret, uint64_t cap, const int to[2], int ret_fds[2],

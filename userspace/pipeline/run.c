@@ -44,7 +44,7 @@
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  11			/* polled besides those of the limits */
+#define OTHER_FDS	  12			/* polled besides those of the limits */
 #define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
 #define RESOLV_CONF_MAX	  65536
 #define FAMILIES_MAX	  32
@@ -93,6 +93,7 @@ struct run {
 	bool stopped;	      /* the sandbox stands still */
 	bool starting;	      /* init has not said yet that the payload runs */
 	bool connected;	      /* the payload's output comes out */
+	bool told_begun;      /* to the door */
 	uint64_t next_secret; /* CLOCK_MONOTONIC; when one is to go; 0 = never */
 	uint64_t begun;	      /* CLOCK_MONOTONIC; its life counts from here */
 	uint64_t next_end;  /* CLOCK_MONOTONIC; when its life or its idle time is over; 0 = never */
@@ -1249,6 +1250,10 @@ static int open_output(struct run *run, int stdio[3], struct err *err)
 	uint64_t cap = run->opt->output_max ? run->opt->output_max : RELAY_ALL;
 
 	stdio[0] = STDIN_FILENO;
+	if (!run->spec.tty && has_first(run) && run->opt->stderr_fd)
+		return relay_new_on(&run->relay, cap,
+				    (const int[]){ STDOUT_FILENO, run->opt->stderr_fd }, stdio + 1,
+				    err);
 	if (!run->spec.tty && has_first(run))
 		return relay_new(&run->relay, cap, stdio + 1, err);
 	run->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -1363,6 +1368,15 @@ static bool look_at_guest(struct run *run, uint64_t now, int *fd, struct err *er
 	return false;
 }
 
+static void tell_begun(struct run *run, int r, const struct err *why)
+{
+	const struct run_door *door = run->opt->door;
+
+	if (door && !run->told_begun)
+		door->began(door->arg, r, why);
+	run->told_begun = true;
+}
+
 /* Until the payload has ended, the time is over, or the engine has died: it is the one that can stop
  * a misbehaving sandbox, so without it nothing may go on. The payload is judged from its first act on, before init
  * says that it runs: that is one more thing to wait for, and none to wait for alone. A start that failed: -errno. */
@@ -1381,6 +1395,7 @@ static int wait_for_end(struct run *run, struct err *err)
 		{ .fd = -1, .events = POLLIN },
 		{ .fd = -1, .events = POLLIN },
 		{ .fd = gvisor_guest_fd(run->guest), .events = POLLIN },
+		{ .fd = run->opt->door ? run->opt->door->fd : -1, .events = POLLIN },
 	};
 	int start = 0;
 
@@ -1391,6 +1406,8 @@ static int wait_for_end(struct run *run, struct err *err)
 		start = connect_output(run, err);
 		if (start < 0)
 			return start_failed(run, start, err);
+		if (has_begun(run))
+			tell_begun(run, 0, NULL);
 		if (look_at_life(run, now))
 			return 0;
 		if (has_begun(run))
@@ -1436,6 +1453,8 @@ static int wait_for_end(struct run *run, struct err *err)
 			return 0;
 		if (fds[0].revents && hear_sandbox(run, &start, err))
 			return start;
+		if (fds[11].revents)
+			run->opt->door->hear(run->opt->door->arg, signal_first, run);
 		if (fds[8].revents)
 			execs_hear(&run->execs, signal_first, run);
 		if (fds[9].revents && snapshot_job_fd(&run->snapshot) >= 0)
@@ -1579,6 +1598,25 @@ static int launch_and_wait(struct run *run, struct err *err)
 	return start;
 }
 
+/* 0: the payload may begin. Else all that was made for it goes again. */
+static int pass_door(struct run *run)
+{
+	const struct run_door *door = run->opt->door;
+	int r = door ? door->gate(door->arg, run->engine_fd) : 0;
+
+	if (r == 0)
+		return 0;
+	run->told_begun = true;
+	run->result->started_ns = run->result->ended_ns = clock_real_ns();
+	run->result->facts.hung_up = true;
+	run->result->facts.signal = SIGKILL;
+	run->result->facts.exit_code = 128 + SIGKILL;
+	if (run->output_fds[0] >= 0) /* the recorder waits for its end */
+		close(take_fd(run->output_fds[0]));
+	end_egress(run);
+	return r;
+}
+
 static void cleanup(struct run *run)
 {
 	if (run->watched)
@@ -1678,7 +1716,9 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		cleanup(&run);
 		return r;
 	}
-	start = launch_and_wait(&run, err);
+	start = pass_door(&run);
+	if (start == 0)
+		start = launch_and_wait(&run, err);
 	r = engine_finish(run.engine_fd, run.engine, &ret->facts, &ret->engine, &engine_err);
 	if (r < 0)
 		err_set(err, r, "%s", err_text(&engine_err));
@@ -1691,6 +1731,13 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		else if (start < 0 && ret->facts.internal)
 			*err = (struct err){ 0 };
 	}
+	/* One that a rule killed so early did begin. */
+	tell_begun(&run,
+		   start < 0 && (r < 0 || !strcmp(ret->reason, "exit") ||
+				 !strcmp(ret->reason, "internal"))
+			   ? start
+			   : r,
+		   err);
 	tell_host_log(&run, ret->reason ? ret->reason : "internal");
 	cleanup(&run);
 	return r;

@@ -27,6 +27,17 @@ enum run_workspace {
 	RUN_WORKSPACE_IGNORED, /* it is not */
 };
 
+/* Somebody else says when the payload may begin, and speaks with it (`warder oci`). */
+struct run_door {
+	int fd; /* readable: there is something for `hear` */
+	/* All is there but the payload. 0: it may begin; -errno: it never shall, or `engine` hung up. */
+	int (*gate)(void *arg, int engine);
+	void (*hear)(void *arg, void (*signal)(void *run, int sig), void *run);
+	/* Once, behind the gate: it runs; r < 0: it never will, and why. */
+	void (*began)(void *arg, int r, const struct err *why);
+	void *arg;
+};
+
 struct run_options {
 	const struct sandbox_spec *spec; /* session and name are set by run_session */
 	const struct ruleset *rules;
@@ -40,9 +51,11 @@ struct run_options {
 	int restore_fd;			     /* its archive */
 	bool host_workspace; /* /workspace is a directory of the operator: nothing to snapshot */
 	int hub_fd;	     /* the keeper's end (hub.h); 0 = nobody can speak with the sandbox */
-	const char *session; /* its id; NULL = a new one */
-	uint64_t ttl_ns;     /* from the start to its end, whatever it does; 0 = none */
-	uint64_t idle_ns;    /* it ends when for so long nothing ran and nobody was there; 0 = never */
+	const struct run_door *door; /* NULL: it begins at once */
+	int stderr_fd;		     /* where its error output goes; 0 = to ours */
+	const char *session;	     /* its id; NULL = a new one */
+	uint64_t ttl_ns;	     /* from the start to its end, whatever it does; 0 = none */
+	uint64_t idle_ns; /* it ends when for so long nothing ran and nobody was there; 0 = never */
 	struct hold_policy hold;
 	uint64_t usage_period_ns;	 /* between samples for usage.*; 0 = default */
 	const struct baseline *baseline; /* what is usual; NULL = nothing is compared */
@@ -74,7 +87,7 @@ struct run_result {
 	char session[ULID_LEN + 1];
 	char bundle[4096];
 	char backend[16];
-	char image[72]; /* digest of what its root was made of; "" */
+	char image[72];		       /* digest of what its root was made of; "" */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	struct run_facts facts;
 	uint32_t limits_hit; /* bit n: enum wire_limit n was told */
