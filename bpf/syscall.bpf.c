@@ -11,7 +11,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool has_cast = false; /* set by user space: bpf_rdonly_cast is there */
 const volatile __u32 wake_bytes = 64 * 1024;
-const volatile bool has_x32 = false;  /* and x32_sys_call */
+const volatile bool shared = false;  /* many sessions, each with rings of its own */
+const volatile bool has_x32 = false; /* and x32_sys_call */
 
 /* Seen by user space: which hook was reached while `armed` was set. A hook can load and attach and never
  * fire. */

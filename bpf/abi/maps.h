@@ -31,7 +31,8 @@ struct sandbox_cfg {
 #define EVENTS_OFF_ESCAPE 0x20
 
 #define SANDBOX_F_WATCH 0x1 /* an existing cgroup: no set-up phase, armed from the start */
-#define SANDBOX_F_HELD	0x2 /* it is set up by programs (gVisor): an exec of a child of ours arms nothing */
+#define SANDBOX_F_HELD \
+	0x2 /* it is set up by programs (gVisor): an exec of a child of ours arms nothing */
 
 /* Which part of a sandbox a task is. Set at birth, never lowered. */
 enum task_role {
@@ -122,7 +123,12 @@ struct guard {
 	__u64 full_at[GUARD_KINDS]; /* token bucket: CLOCK_BOOTTIME ns when it will be full again */
 };
 
-/* `crowds`: by enum wire_ring: turn << CROWD_TURN | sandboxes that put something into it in this turn. A turn begins
+/* Programs that many sessions share (rodata `shared`): what each has of its own, by its sandbox's id modulo
+ * SANDBOXES_MAX. `rings`: that times two, and enum wire_ring. `own_counters`, `own_sleepers`: a map as `counters`,
+ * `sleeper`. They are there before the sandbox is, and until the last who reads them has ended. */
+#define shared_ring(sandbox, ring) (((sandbox) & (SANDBOXES_MAX - 1)) << 1 | ((ring)&1))
+
+/* `crowds`: as `rings` (not shared: by enum wire_ring): turn << CROWD_TURN | sandboxes that put something into it in this turn. A turn begins
  * when the ring is half full, is called by the ring's producer position then, and ends when all that was there then
  * was read. */
 #define CROWD_TURN 16
@@ -321,6 +327,9 @@ struct watchlist_inode {
 /* `made`: files that a sandbox made or wrote, by a keyed hash of inode, device and sandbox (lib/made.bpf.h). */
 #define MADE_SETS 8192
 #define MADE_WAYS 7
+/* Shared: so many tables, each for every MADE_PARTS-th sandbox: who makes many files is forgotten itself. */
+#define MADE_PARTS	 64
+#define MADE_SETS_SHARED 2048 /* of each */
 
 struct made_set {
 	__u64 n;		/* marks that were put in, ever */

@@ -52,13 +52,37 @@ static __always_inline enum wake wake_of(__u32 kind)
 	return kind == WIRE_EXEC ? WAKE_SOON : WAKE_NOW;
 }
 
+static __always_inline struct sleeper *sleeper_of(__u32 sandbox)
+{
+	__u32 key = sandbox & (SANDBOXES_MAX - 1), zero = 0;
+	void *own;
+
+	if (!shared)
+		return bpf_map_lookup_elem(&sleeper, &zero);
+	own = bpf_map_lookup_elem(&own_sleepers, &key);
+	return own ? bpf_map_lookup_elem(own, &zero) : NULL;
+}
+
+/* bpf_ringbuf_query of the ring that this sandbox's records go to; 0 when it has none. */
+static __always_inline __u64 ring_ask(__u32 sandbox, __u32 ring, __u32 which)
+{
+	__u32 key = shared_ring(sandbox, ring);
+	void *own;
+
+	if (shared) {
+		own = bpf_map_lookup_elem(&rings, &key);
+		return own ? bpf_ringbuf_query(own, which) : 0;
+	}
+	return ring == WIRE_RING_URGENT ? bpf_ringbuf_query(&urgent, which)
+					: bpf_ringbuf_query(&bulk, which);
+}
+
 /* Flags for the ring. The consumer says what it wants, then looks whether anything came, records on
  * their way included (cpu_counters.since), and only then sleeps: no wake-up is missed. */
-GLOBAL int wake_flags(__u32 ring, __u32 kind, bool act, __u64 now)
+GLOBAL int wake_flags(__u32 sandbox, __u32 ring, __u32 kind, bool act, __u64 now)
 {
-	__u32 key = 0, wants, wake;
-	struct sleeper *sl = bpf_map_lookup_elem(&sleeper, &key);
-	__u64 used;
+	struct sleeper *sl = sleeper_of(sandbox);
+	__u32 wants, wake;
 
 	if (!sl)
 		return BPF_RB_FORCE_WAKEUP;
@@ -67,15 +91,10 @@ GLOBAL int wake_flags(__u32 ring, __u32 kind, bool act, __u64 now)
 		return BPF_RB_NO_WAKEUP;
 	if (wants == SLEEPER_NAP) {
 		wake = ring == WIRE_RING_URGENT ? wake_of(kind) : act ? WAKE_SOON : WAKE_QUIET;
-		if (wake == WAKE_QUIET ||
-		    (wake == WAKE_SOON && now - sl->woken_ns < WAKE_EVERY_NS)) {
-			if (ring == WIRE_RING_URGENT)
-				used = bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA);
-			else
-				used = bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
-			if (used < wake_bytes)
-				return BPF_RB_NO_WAKEUP;
-		}
+		if ((wake == WAKE_QUIET ||
+		     (wake == WAKE_SOON && now - sl->woken_ns < WAKE_EVERY_NS)) &&
+		    ring_ask(sandbox, ring, BPF_RB_AVAIL_DATA) < wake_bytes)
+			return BPF_RB_NO_WAKEUP;
 	}
 	*(volatile __u32 *)&sl->wants = SLEEPER_NOTHING;
 	sl->woken_ns = now;
@@ -100,36 +119,35 @@ static __always_inline bool guard_stops(struct guard *g, __u32 kind, __u32 len)
 	return false;
 }
 
-static __always_inline __u64 ring_size(__u32 ring)
+static __always_inline __u64 ring_size(__u32 sandbox, __u32 ring)
 {
-	return ring == WIRE_RING_URGENT ? bpf_ringbuf_query(&urgent, BPF_RB_RING_SIZE)
-					: bpf_ringbuf_query(&bulk, BPF_RB_RING_SIZE);
+	return ring_ask(sandbox, ring, BPF_RB_RING_SIZE);
 }
 
-static __always_inline __u64 ring_used(__u32 ring)
+static __always_inline __u64 ring_used(__u32 sandbox, __u32 ring)
 {
-	return ring == WIRE_RING_URGENT ? bpf_ringbuf_query(&urgent, BPF_RB_AVAIL_DATA)
-					: bpf_ringbuf_query(&bulk, BPF_RB_AVAIL_DATA);
+	return ring_ask(sandbox, ring, BPF_RB_AVAIL_DATA);
 }
 
-static __always_inline __u64 ring_pos(__u32 ring, __u32 which)
+static __always_inline __u64 *crowd_of(__u32 sandbox, __u32 ring)
 {
-	return ring == WIRE_RING_URGENT ? bpf_ringbuf_query(&urgent, which)
-					: bpf_ringbuf_query(&bulk, which);
+	__u32 key = shared ? shared_ring(sandbox, ring) : ring;
+
+	return bpf_map_lookup_elem(&crowds, &key);
 }
 
 /* Whose is what fills a ring from its half on: for who is to be killed for it. */
-static __always_inline void guard_count(struct guard *g, __u32 ring, __u32 len)
+static __always_inline void guard_count(struct guard *g, __u32 sandbox, __u32 ring, __u32 len)
 {
 	struct guard_share *mine = &g->shares[ring & 1];
-	__u64 *crowd = bpf_map_lookup_elem(&crowds, &ring), turn, was;
+	__u64 *crowd = crowd_of(sandbox, ring), turn, was;
 
 	if (!crowd)
 		return;
 	was = *crowd;
-	if (ring_pos(ring, BPF_RB_CONS_POS) >= was >> CROWD_TURN)
+	if (ring_ask(sandbox, ring, BPF_RB_CONS_POS) >= was >> CROWD_TURN)
 		__sync_val_compare_and_swap(crowd, was,
-					    ring_pos(ring, BPF_RB_PROD_POS) << CROWD_TURN);
+					    ring_ask(sandbox, ring, BPF_RB_PROD_POS) << CROWD_TURN);
 	turn = *crowd >> CROWD_TURN;
 	was = mine->turn;
 	if (was != turn && __sync_val_compare_and_swap(&mine->turn, was, turn) == was) {
@@ -142,13 +160,13 @@ static __always_inline void guard_count(struct guard *g, __u32 ring, __u32 len)
 /* Did this sandbox take its fair share of a quarter of the ring, beyond what was there when it was half full? Asked when
  * three quarters are taken: of those who did it one always has, and all others together find room in the last
  * quarter. So it does not fill up, however many they are, and who only comes by is not killed. */
-static __always_inline bool guard_filled(const struct guard *g, __u32 ring)
+static __always_inline bool guard_filled(const struct guard *g, __u32 sandbox, __u32 ring)
 {
 	const struct guard_share *mine = &g->shares[ring & 1];
-	__u64 *crowd = bpf_map_lookup_elem(&crowds, &ring);
+	__u64 *crowd = crowd_of(sandbox, ring);
 
 	return crowd && *crowd >> CROWD_TURN == mine->turn &&
-	       mine->bytes * (*crowd & CROWD_MASK) >= ring_size(ring) / 4;
+	       mine->bytes * (*crowd & CROWD_MASK) >= ring_size(sandbox, ring) / 4;
 }
 
 /* May the record go out into a ring that is half full? scarce: what is left is for escapes. 0 = yes. */
@@ -161,7 +179,7 @@ GLOBAL int emit_crowded(__u32 ring, __u32 sandbox, __u32 kind, __u32 len, bool s
 		return ADMIT_FULL;
 	if (g->policy == PRESSURE_DROP && guard_stops(g, kind, len))
 		return ADMIT_RATE;
-	guard_count(g, ring, len);
+	guard_count(g, sandbox, ring, len);
 	return scarce && kind != WIRE_ESCAPE && kind != WIRE_OOM ? ADMIT_FULL : 0;
 }
 
@@ -177,8 +195,8 @@ GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 		return ADMIT_FULL;
 	if (as < GUARD_KINDS && g->off >> as & 1)
 		return ADMIT_OFF;
-	used = ring_used(ring);
-	size = ring_size(ring);
+	used = ring_used(sandbox, ring);
+	size = ring_size(sandbox, ring);
 	if (used < size / 8 * GUARD_FROM)
 		return 0;
 	return emit_crowded(ring, sandbox, kind, len,
@@ -187,10 +205,12 @@ GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 
 /* A ring is three quarters full, and by this sandbox's policy who fills it is killed, or stopped, which harms nobody,
  * so there it is whoever makes a record. */
-static __always_inline bool guard_presses(const struct guard *g, __u32 ring)
+static __always_inline bool guard_presses(const struct guard *g, __u32 sandbox, __u32 ring)
 {
-	return ring_used(ring) >= ring_size(ring) / 8 * PRESSURE_AT &&
-	       (g->policy == PRESSURE_STOP || guard_filled(g, ring));
+	__u64 size = ring_size(sandbox, ring);
+
+	return size && ring_used(sandbox, ring) >= size / 8 * PRESSURE_AT &&
+	       (g->policy == PRESSURE_STOP || guard_filled(g, sandbox, ring));
 }
 
 /* By programs that may send signals, when the current task is the producer. The last quarter of a ring has room for
@@ -207,7 +227,8 @@ GLOBAL int pressure(struct task_state *st)
 	g = bpf_map_lookup_elem(&guards, &key);
 	if (!g || g->policy == PRESSURE_DROP)
 		return 0;
-	if (!guard_presses(g, WIRE_RING_BULK) && !guard_presses(g, WIRE_RING_URGENT))
+	if (!guard_presses(g, st->sandbox, WIRE_RING_BULK) &&
+	    !guard_presses(g, st->sandbox, WIRE_RING_URGENT))
 		return 0;
 	if (bpf_send_signal(g->policy == PRESSURE_STOP ? 19 : 9)) {
 		count_fail(FAIL_SIGNAL);
@@ -238,9 +259,11 @@ static __always_inline __u32 bounded(__u32 len, __u32 max)
  * a ring is in order but for races between CPUs, and `since` tells the reader of those. */
 static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, __u32 ring, bool act)
 {
-	struct counters *c = counters_get();
 	struct wire_hdr *h = rec;
+	__u32 key;
+	struct counters *c = counters_of(h->sandbox, &key);
 	struct cpu_counters *cpu;
+	void *own;
 	__u64 since, now, flags;
 	long r = -1;
 	int admit;
@@ -261,8 +284,13 @@ static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, __u32 rin
 	h->cpu = bpf_get_smp_processor_id();
 	h->seq = __sync_fetch_and_add(&cpu->seq[ring & 1], 1) + 1;
 	if (!admit) {
-		flags = wake_flags(ring, h->kind, act, now);
-		if (ring == WIRE_RING_BULK)
+		flags = wake_flags(h->sandbox, ring, h->kind, act, now);
+		if (shared) {
+			key = shared_ring(h->sandbox, ring);
+			own = bpf_map_lookup_elem(&rings, &key);
+			if (own)
+				r = bpf_ringbuf_output(own, rec, bounded(len, max), flags);
+		} else if (ring == WIRE_RING_BULK)
 			r = bpf_ringbuf_output(&bulk, rec, bounded(len, max), flags);
 		else
 			r = bpf_ringbuf_output(&urgent, rec, bounded(len, max), flags);

@@ -5,11 +5,27 @@
 
 #include "bpf/lib/maps.bpf.h"
 
+extern const volatile bool shared; /* set before load */
+
 static __always_inline struct counters *counters_get(void)
 {
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* Those of the session that this sandbox belongs to. `key`: room for a key; stack is short. */
+static __always_inline struct counters *counters_of(__u32 sandbox, __u32 *key)
+{
+	void *own;
+
+	*key = 0;
+	if (!shared)
+		return bpf_map_lookup_elem(&counters, key);
+	*key = sandbox & (SANDBOXES_MAX - 1);
+	own = bpf_map_lookup_elem(&own_counters, key);
+	*key = 0;
+	return own ? bpf_map_lookup_elem(own, key) : NULL;
 }
 
 static __always_inline struct cpu_counters *cpu_counters(struct counters *c)
@@ -53,8 +69,9 @@ static long drop_probe(__u32 i, struct drop_ctx *x)
  * taken it goes to (0, kind): the kinds are few, so that row always finds room. */
 GLOBAL int count_drop(__u32 sandbox, __u32 kind, __u64 ts)
 {
-	struct drop_ctx x = { .c = counters_get(), .ts = ts };
+	struct drop_ctx x = { .ts = ts };
 
+	x.c = counters_of(sandbox, &x.pad);
 	if (!x.c)
 		return 0;
 	if (!(kind & DROP_RATE))

@@ -17,6 +17,7 @@ struct {
 } made __weak SEC(".maps");
 
 extern const volatile __u64 made_seed; /* set before load */
+extern const volatile bool shared;
 
 static __always_inline __u64 made_mark(__u64 ino, __u32 dev, __u32 sandbox)
 {
@@ -28,10 +29,13 @@ static __always_inline __u64 made_mark(__u64 ino, __u32 dev, __u32 sandbox)
 	return h ? h : 1;
 }
 
-static __always_inline struct made_set *made_set_of(__u64 mark)
+static __always_inline struct made_set *made_set_of(__u64 mark, __u32 sandbox)
 {
 	__u32 key = mark & (MADE_SETS - 1);
 
+	if (shared)
+		key = (sandbox & (MADE_PARTS - 1)) * MADE_SETS_SHARED |
+		      (mark & (MADE_SETS_SHARED - 1));
 	return bpf_map_lookup_elem(&made, &key);
 }
 
@@ -48,7 +52,7 @@ static __always_inline bool made_in(const struct made_set *set, __u64 mark)
 static __always_inline bool is_made(__u64 ino, __u32 dev, __u32 sandbox)
 {
 	__u64 mark = made_mark(ino, dev, sandbox);
-	struct made_set *set = made_set_of(mark);
+	struct made_set *set = made_set_of(mark, sandbox);
 
 	return set && made_in(set, mark);
 }
@@ -57,7 +61,7 @@ static __always_inline bool is_made(__u64 ino, __u32 dev, __u32 sandbox)
 static __always_inline void remember_made(__u64 ino, __u32 dev, __u32 sandbox)
 {
 	__u64 mark = made_mark(ino, dev, sandbox), at;
-	struct made_set *set = made_set_of(mark);
+	struct made_set *set = made_set_of(mark, sandbox);
 
 	if (!set || made_in(set, mark))
 		return;

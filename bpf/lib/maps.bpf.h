@@ -65,6 +65,50 @@ struct {
 	__type(value, __u64);
 } crowds __weak SEC(".maps");
 
+/* ---- what each session has of its own where programs are shared; else one entry that nobody uses ---- */
+
+struct own_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16);
+};
+
+struct own_counters {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters);
+};
+
+struct own_sleeper {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sleeper);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct own_ring);
+} rings __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct own_counters);
+} own_counters __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct own_sleeper);
+} own_sleepers __weak SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, STOPPED_MAX);
@@ -263,8 +307,8 @@ struct sock_state {
 	__u16 port, own_port;
 	__u16 family;
 	__u16 pad;
-	__u32 count; /* datagrams to the target since it was told */
-	__u32 refused; /* those of them that enforcement refused; told as such */
+	__u32 count;	  /* datagrams to the target since it was told */
+	__u32 refused;	  /* those of them that enforcement refused; told as such */
 	__u16 refused_by; /* its entry */
 	__u16 pad2[3];
 };

@@ -3,8 +3,8 @@
 /* What the kernel says of each of our programs once it is loaded, one a line:
  *   NAME VERIFIED XLATED JITED
  * instructions that the verifier looked at, bytes of the program after it, bytes of machine code. All that this kernel
- * takes: each tier in turn, with everything that can be asked for (rules to enforce, files to watch), and as it is without
- * (then names are told by on_name), so a name comes more than once. With an argument: the names of all programs, whatever this kernel has. */
+ * takes: each tier in turn, with everything that can be asked for (rules to enforce, files to watch), as it is without
+ * (then names are told by on_name), and for many sessions, so a name comes more than once. With an argument: the names of all programs, whatever this kernel has. */
 #include <bpf/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ static int print_names(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const tiers[] = { "full-multi", "full-fexit", "portable", "auto",
-					     "auto" };
+	static const char *const tiers[] = { "full-multi", "full-fexit", "portable",
+					     "auto",	   "auto",	 "auto" };
 	const struct watch_entry watched = { .text = "/etc/passwd", .host_path = "/etc/passwd" };
 	struct capture_options opt = { .quiet_libbpf = true,
 				       .enforce = true,
@@ -65,8 +65,10 @@ int main(int argc, char **argv)
 		struct capture *c = NULL;
 		struct err err = { 0 };
 
-		if (i == ARRAY_SIZE(tiers) - 1)
-			opt = (struct capture_options){ .quiet_libbpf = true };
+		if (i >= ARRAY_SIZE(tiers) - 2)
+			opt = (struct capture_options){ .quiet_libbpf = true,
+							.shared = i == ARRAY_SIZE(tiers) - 1,
+							.enforce = i == ARRAY_SIZE(tiers) - 1 };
 		if (setenv("WARDER_TIER", tiers[i], 1) < 0)
 			return 1;
 		if (capture_open(&c, &opt, &err) < 0) {

@@ -26,7 +26,7 @@ class Parked(AgentCase):
     def parked(self):
         """Process ids of those that wait."""
         try:
-            return sorted(int(n) for n in os.listdir(os.path.join(self.env["WARDER_RUN"], "parked")))
+            return sorted(int(n) for n in os.listdir(os.path.join(self.env["WARDER_RUN"], "parked")) if n.isdigit())
         except FileNotFoundError:
             return []
 

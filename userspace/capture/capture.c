@@ -54,6 +54,8 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 		return err_set(err, errno, "probes: %m");
 	bpf_map__set_max_entries(c->skel->maps.urgent, (uint32_t)urgent);
 	bpf_map__set_max_entries(c->skel->maps.bulk, (uint32_t)bulk);
+	if (opt && opt->shared)
+		share_prepare(c->skel);
 	choose_programs(c->hooks.types, c->skel->obj);
 	c->skel->rodata->has_cast = ktypes_func(c->hooks.types, "bpf_rdonly_cast") >= 0;
 	enforce_prepare(c->skel, opt && opt->enforce);
@@ -126,7 +128,7 @@ static int load(struct capture *c, const struct capture_options *opt, struct err
 		       c->hooks.refused_n ? c->hooks.refused[c->hooks.refused_n - 1].why : "");
 }
 
-static int map_shared(struct capture *c, struct err *err)
+int map_shared(struct capture *c, struct err *err)
 {
 	struct bpf_map *ring_maps[WIRE_RING_COUNT] = { c->skel->maps.urgent, c->skel->maps.bulk };
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
@@ -165,6 +167,23 @@ static int map_shared(struct capture *c, struct err *err)
 	r = libbpf_num_possible_cpus();
 	c->cpus = r > 0 && r < COUNTER_CPUS ? (size_t)r : COUNTER_CPUS;
 	return 0;
+}
+
+void unmap_shared(struct capture *c)
+{
+	for (size_t i = 0; i < WIRE_RING_COUNT; i++)
+		ring_unmap(&c->rings[i]);
+	if (c->counters)
+		munmap((void *)(uintptr_t)c->counters, c->counters_bytes);
+	if (c->sleeper)
+		munmap(c->sleeper, (size_t)sysconf(_SC_PAGESIZE));
+	if (c->guards)
+		munmap((void *)(uintptr_t)c->guards, GUARDS_BYTES);
+	if (c->epoll_fd >= 0)
+		close(take_fd(c->epoll_fd));
+	c->counters = NULL;
+	c->sleeper = NULL;
+	c->guards = NULL;
 }
 
 /* What loading needed, a third of all memory: the kernel's type information, the programs as they stand in our own file
@@ -208,6 +227,8 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 	}
 
 	r = load(c, opt, err);
+	if (r == 0 && opt && opt->shared)
+		r = share_init(c, err);
 	if (r < 0)
 		return r;
 	r = map_shared(c, err);
@@ -224,22 +245,12 @@ int capture_open(struct capture **ret, const struct capture_options *opt, struct
 
 void capture_close(struct capture *c)
 {
-	size_t i;
-
 	if (!c)
 		return;
 	watches_free(c);
 	enforce_state_free(c->enforce);
-	for (i = 0; i < WIRE_RING_COUNT; i++)
-		ring_unmap(&c->rings[i]);
-	if (c->counters)
-		munmap((void *)(uintptr_t)c->counters, c->counters_bytes);
-	if (c->sleeper)
-		munmap(c->sleeper, (size_t)sysconf(_SC_PAGESIZE));
-	if (c->guards)
-		munmap((void *)(uintptr_t)c->guards, GUARDS_BYTES);
-	if (c->epoll_fd >= 0)
-		close(c->epoll_fd);
+	unmap_shared(c);
+	share_done(c);
 	hooks_done(&c->hooks);
 	warder__destroy(c->skel);
 	order_done(&c->order);

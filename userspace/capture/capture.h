@@ -65,12 +65,33 @@ struct capture_options {
 	bool gvisor; /* sandboxes are SANDBOX_F_HELD: what gVisor's own processes do is looked at */
 	bool gvisor_net; /* with sockets of the host */
 	bool quiet_libbpf;		 /* keep libbpf's own messages out of stderr */
+	bool shared; /* for capture_join: the sizes of rings are those of each session */
 };
 
 /* Load and attach everything. Needs root; errors name what is missing and how to get it. Call
  * before fork: the rings are mapped shared and can be drained by an unprivileged child. */
 int capture_open(struct capture **ret, const struct capture_options *opt, struct err *err);
 void capture_close(struct capture *c);
+
+/* ---- one set of programs, many sessions ----
+ * Who loaded them with `shared` forks, and each child joins: it gets rings, counters and guards of its own, and
+ * watches one sandbox. Programs, tables of what is under way and hooks are the same for all: a call on the host
+ * is looked at once, however many sandboxes there are. They end with the last process that has them. */
+
+#define CAPTURE_SESSIONS_MAX 2047
+
+/* In the child. `id`: 1 to CAPTURE_SESSIONS_MAX, of nobody else now. Takes some 10 ms for each of four tables.
+ * `alive_fd`: taken over; closed with the capture, and who reads without it has to keep it: when the last has closed it
+ * the id may be given to capture_forget. */
+int capture_join(struct capture *c, uint32_t id, int alive_fd, struct err *err);
+/* That one; -1: there is none. */
+int capture_alive_fd(const struct capture *c);
+/* The id that capture_watch has to be given; 0: any. */
+uint32_t capture_id(const struct capture *c);
+/* In whoever loaded them: give back the rings of the self-test; nothing can be read any more. */
+void capture_leave(struct capture *c);
+/* What is left of sessions whose processes have ended, however: their entries go out of all tables. */
+void capture_forget(struct capture *c, const uint32_t *ids, size_t n);
 
 /* Root only. Register a sandbox before its first instruction: entry in `sandboxes` and the cgroup
  * programs on its leaf. `cgroup_fd` is an open directory of the v2 hierarchy. */

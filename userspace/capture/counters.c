@@ -93,5 +93,6 @@ void capture_stats(struct capture *c, struct capture_stats *ret)
 	}
 	for (i = 0; i < c->cpus; i++)
 		for (j = 0; j < FAIL_SITE_COUNT; j++)
-			ret->fails[j] += load(&c->counters->cpu[i].fails[j]);
+			ret->fails[j] +=
+				load(&(c->common ? c->common : c->counters)->cpu[i].fails[j]);
 }

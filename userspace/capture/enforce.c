@@ -14,7 +14,7 @@
 #include "warder.skel.h"
 
 /* Rows of classes are numbered from here on, behind those of sets; no number comes again. */
-#define CLASS_ROWS 0x10000
+#define CLASS_ROWS SHARE_CLASS_ROWS
 
 /* What stands in the maps for a set, to be taken out again: its own tables, then those of its classes. */
 struct enforce_group {
@@ -56,6 +56,12 @@ void enforce_prepare(struct warder *skel, bool wanted)
 	skel->rodata->enforce_mode = !wanted		   ? ENFORCE_MODE_OFF
 				     : cgroup_can_signal() ? ENFORCE_MODE_SIGNAL
 							   : ENFORCE_MODE_SENTENCE;
+}
+
+bool enforce_only(const struct warder *skel, const struct bpf_program *p)
+{
+	return p == skel->progs.on_sock_create || p == skel->progs.on_device ||
+	       p == skel->progs.on_sysctl;
 }
 
 static void group_done(struct enforce_group *g)
@@ -149,7 +155,7 @@ static void take_group(struct capture *c, const struct enforce_group *g)
 static int put_any(struct capture *c)
 {
 	const struct enforce_state *s = c->enforce;
-	uint32_t zero = 0, n = 0;
+	uint32_t zero = 0, n = c->id ? 1 : 0; /* of others there may be some */
 
 	for (size_t i = 0; i < ARRAY_SIZE(s->used); i++)
 		n += s->used[i];
@@ -195,29 +201,41 @@ static int compile_group(struct enforce_group *ret, struct enforce_state *s, uin
 	return r;
 }
 
+static struct enforce_state *state(struct capture *c)
+{
+	if (!c->enforce) {
+		c->enforce = calloc(1, sizeof(*c->enforce));
+		if (c->enforce)
+			c->enforce->next_keys = share_keys(c);
+	}
+	return c->enforce;
+}
+
 int capture_enforce_load(struct capture *c, uint32_t set, const struct enforce_entry *v, size_t n,
 			 struct err *err)
 {
 	struct enforce_group g, old;
 	struct enforce_state *s;
+	uint32_t row;
 	int r;
 
 	if (c->skel->rodata->enforce_mode == ENFORCE_MODE_OFF)
 		return err_set(err, EINVAL,
 			       "enforcement was not asked for when probes were loaded");
-	if (!c->enforce)
-		c->enforce = calloc(1, sizeof(*c->enforce));
-	s = c->enforce;
-	if (!s)
-		return err_set(err, ENOMEM, "enforcement: out of memory");
 	if (set == 0 || set > ENFORCE_SETS_MAX)
 		return err_set(err, ERANGE, "enforcement: set %u is not 1 to %d", set,
 			       ENFORCE_SETS_MAX);
-	r = compile_group(&g, s, set, v, n, err);
+	s = state(c);
+	if (!s)
+		return err_set(err, ENOMEM, "enforcement: out of memory");
+	if (s->next_keys - share_keys(c) > SHARE_KEYS - 2 * (ENFORCE_CLASSES + 2))
+		return err_set(err, ENOSPC, "enforcement: changed too often");
+	row = share_row(c, set);
+	r = compile_group(&g, s, row, v, n, err);
 	if (r < 0)
 		return r;
 	r = put_group(c, &g, err);
-	if (r == 0 && bpf_map_update_elem(bpf_map__fd(c->skel->maps.enforce_sets), &set,
+	if (r == 0 && bpf_map_update_elem(bpf_map__fd(c->skel->maps.enforce_sets), &row,
 					  &g.t[0].set, BPF_ANY) < 0)
 		r = err_set(err, errno, "enforcement, set %u: %m", set);
 	if (r < 0) {
@@ -240,10 +258,11 @@ int capture_enforce_load(struct capture *c, uint32_t set, const struct enforce_e
 int capture_enforce_clear(struct capture *c, uint32_t set)
 {
 	struct enforce_state *s = c->enforce;
+	uint32_t row = share_row(c, set);
 
 	if (!s || set > ENFORCE_SETS_MAX || !s->used[set])
 		return -ENOENT;
-	if (bpf_map_delete_elem(bpf_map__fd(c->skel->maps.enforce_sets), &set) < 0)
+	if (bpf_map_delete_elem(bpf_map__fd(c->skel->maps.enforce_sets), &row) < 0)
 		return -errno;
 	s->used[set] = false;
 	take_group(c, &s->sets[set]);

@@ -262,6 +262,22 @@ static const struct {
 	{ PROG(prevent_socket), "security_socket_create" },
 };
 
+struct bpf_program *hooks_prevention(const struct hooks *h, const struct warder *skel, size_t i)
+{
+	if (i >= ARRAY_SIZE(prevention) || refusal_at(h, skel, prevention[i].prog) ||
+	    bpf_program__fd(prog_at(skel, prevention[i].prog)) < 0)
+		return NULL;
+	return prog_at(skel, prevention[i].prog);
+}
+
+static bool prevents(const struct warder *skel, const struct bpf_program *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(prevention); i++)
+		if (prog_at(skel, prevention[i].prog) == p)
+			return true;
+	return false;
+}
+
 /* Who says what a name led to: programs that are there anyway, else one on all hooks together. */
 static enum names_mode choose_names(const struct hooks *h, const struct warder *skel)
 {
@@ -270,7 +286,9 @@ static enum names_mode choose_names(const struct hooks *h, const struct warder *
 	/* Without kprobe.multi (6.1) there is nobody: seen not to note anything there. */
 	if (w != WAY_MULTI || !h->may[WAY_MULTI])
 		return NAMES_NOBODY;
-	if (h->may_prevent && skel->rodata->enforce_mode != ENFORCE_MODE_OFF)
+	/* Shared ones that prevent come and go. */
+	if (h->may_prevent && skel->rodata->enforce_mode != ENFORCE_MODE_OFF &&
+	    !skel->rodata->shared)
 		return NAMES_PREVENT;
 	return refusal_at(h, skel, PROG(on_name)) ? NAMES_NOBODY : NAMES_MULTI;
 }
@@ -430,6 +448,8 @@ static int attach_tracing(struct hooks *h, struct warder *skel, struct err *err)
 	{
 		if (bpf_program__fd(p) < 0 || bpf_program__type(p) != BPF_PROG_TYPE_TRACING ||
 		    is_handler(skel, p) || p == skel->progs.on_sys_exit) /* watch.c */
+			continue;
+		if (skel->rodata->shared && prevents(skel, p)) /* share.c */
 			continue;
 		r = attach_one(h, p);
 		if (r == 0)

@@ -50,6 +50,7 @@ struct hooks {
 	struct bpf_link *slow[HOOK_LINKS_MAX]; /* trampolines */
 	size_t slow_n;
 	int multi[MULTI_COUNT];
+	bool shared; /* other processes have the links, too: to close ours ends nothing */
 };
 
 /* WARDER_TIER: auto (or unset), portable, full, full-multi, full-fexit. Anything but auto is not fallen
@@ -63,6 +64,9 @@ void hooks_choose(struct hooks *h, struct warder *skel);
 int hooks_attach(struct hooks *h, struct warder *skel, struct err *err);
 /* Remember a program that would not load; -ENOENT if it is one that nothing can go without. */
 int hooks_refuse(struct hooks *h, struct warder *skel, const char *prog, const char *why);
+/* The i-th program that prevents; NULL: it is not loaded, or there are no more than HOOK_PREVENT_MAX. */
+#define HOOK_PREVENT_MAX 15
+struct bpf_program *hooks_prevention(const struct hooks *h, const struct warder *skel, size_t i);
 /* Fill c->families. */
 void hooks_families(const struct hooks *h, struct capture *c);
 
@@ -71,6 +75,8 @@ void hooks_families(const struct hooks *h, struct capture *c);
 /* Detach everything. What the kernel takes long to let go of is left to a process of its own. */
 void hooks_detach(struct hooks *h);
 void hooks_done(struct hooks *h);
+/* Close these links so; ours are to be closed afterwards. */
+void hooks_release(int *fds, size_t n);
 
 /* ---- ways.c ---- */
 

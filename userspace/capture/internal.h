@@ -10,6 +10,7 @@
 #include "userspace/capture/ring.h"
 
 struct enforce_state;
+struct share;
 struct warder; /* the generated skeleton */
 
 #define CGROUP_PROGS_MAX 16
@@ -37,7 +38,10 @@ struct capture {
 	uint64_t missed_before, missed_counted,
 		missed_told; /* runs left out: at the start, written, told */
 	uint64_t drops_seen[DROP_ROWS], drops_last[DROP_ROWS];
-	struct bpf_link *calls; /* of on_sys_exit: while a sandbox is watched */
+	struct bpf_link *calls;	       /* of on_sys_exit: while a sandbox is watched */
+	struct share *share;	       /* NULL: the programs are this process's alone */
+	const struct counters *common; /* with share: of all sessions; else NULL */
+	uint32_t id;		       /* of the sandbox that a process that joined may watch; 0 */
 	struct watch *watches;
 	size_t watches_n;
 	struct hooks hooks;
@@ -78,6 +82,31 @@ int watched_fill(int map_fd, struct err *err);
 
 int metadata_fill(int map_fd, struct err *err);
 
+/* ---- one set of programs for many (share.c) ---- */
+
+/* Between open and load. */
+void share_prepare(struct warder *skel);
+/* After load, in the process that loaded them. */
+int share_init(struct capture *c, struct err *err);
+void share_done(struct capture *c);
+/* Rings and counters of this process for the sandbox `id`. */
+int share_publish(struct capture *c, uint32_t id, struct err *err);
+/* Hooks that others than sandboxes pay for: on_sys_exit, and those that prevent. One link each, whoever made it, that
+ * ends with the last who has it. */
+int share_attach(struct capture *c, bool prevents, struct err *err);
+void share_detach(struct capture *c);
+/* Numbers that no other process uses: of a set's row, and before the first keys. A session has SHARE_KEYS of them; rows
+ * of its classes are numbered as its keys, from SHARE_CLASS_ROWS on. */
+#define SHARE_KEYS	 (1u << 20)
+#define SHARE_CLASS_ROWS 0x10000u
+uint32_t share_row(const struct capture *c, uint32_t set);
+uint32_t share_keys(const struct capture *c);
+
+/* ---- rings and counters (capture.c) ---- */
+
+int map_shared(struct capture *c, struct err *err);
+void unmap_shared(struct capture *c);
+
 /* ---- sandboxes (watch.c) ---- */
 
 void watches_free(struct capture *c);
@@ -88,6 +117,8 @@ int cgroup_id(int fd, uint64_t *ret, struct err *err);
 
 /* Between open and load: which programs, and what they may do. */
 void enforce_prepare(struct warder *skel, bool wanted);
+/* A cgroup program that does nothing else. */
+bool enforce_only(const struct warder *skel, const struct bpf_program *p);
 void enforce_state_free(struct enforce_state *s);
 
 #endif

@@ -15,7 +15,7 @@
 #include "userspace/capture/ktypes.h"
 
 /* It ends when the descriptors are closed, holds nothing else, and is nobody's child. */
-static void close_apart(int *fds, size_t n)
+void hooks_release(int *fds, size_t n)
 {
 	pid_t pid = fork();
 	int null;
@@ -48,8 +48,8 @@ void hooks_detach(struct hooks *h)
 			slow[n++] = h->multi[i];
 	for (size_t i = 0; i < h->slow_n; i++)
 		slow[n++] = bpf_link__fd(h->slow[i]);
-	if (n)
-		close_apart(slow, n);
+	if (n && !h->shared)
+		hooks_release(slow, n);
 	for (size_t i = 0; i < h->slow_n; i++)
 		bpf_link__destroy(h->slow[i]);
 	for (size_t i = 0; i < h->links_n; i++)

@@ -76,7 +76,7 @@ bool usage_fdinfo(struct str text, struct usage_fd *ret)
 static bool is_made(const struct bpf_map_info *info)
 {
 	return info->type == BPF_MAP_TYPE_ARRAY && info->value_size == sizeof(struct made_set) &&
-	       info->max_entries == MADE_SETS && !strcmp(info->name, "made");
+	       !strcmp(info->name, "made");
 }
 
 static bool fills_up(const struct bpf_map_info *info)
@@ -87,7 +87,7 @@ static bool fills_up(const struct bpf_map_info *info)
 	       type == BPF_MAP_TYPE_LPM_TRIE || type == BPF_MAP_TYPE_RINGBUF;
 }
 
-static uint64_t count_made(int fd)
+static uint64_t count_made(int fd, uint32_t max)
 {
 	auto_free struct made_set *sets = calloc(BATCH, sizeof(*sets));
 	auto_free uint32_t *keys = calloc(BATCH, sizeof(*keys));
@@ -97,7 +97,7 @@ static uint64_t count_made(int fd)
 
 	if (!sets || !keys)
 		return 0;
-	for (int i = 0; i <= MADE_SETS / BATCH; i++) {
+	for (uint32_t i = 0; i <= max / BATCH; i++) {
 		__u32 n = BATCH;
 		int r = bpf_map_lookup_batch(fd, first ? NULL : &at, &at, keys, sets, &n, NULL);
 
@@ -185,8 +185,8 @@ static void count(int fd, struct capture_map *m)
 		return;
 	}
 	if (is_made(&info)) {
-		m->max = (uint64_t)MADE_SETS * MADE_WAYS;
-		m->used = count_made(fd);
+		m->max = (uint64_t)info.max_entries * MADE_WAYS;
+		m->used = count_made(fd, info.max_entries);
 		return;
 	}
 	if (info.key_size > KEY_MAX || info.value_size > VALUE_MAX)

@@ -40,8 +40,10 @@ static void watch_done(struct watch *w)
 }
 
 /* The one hook that every call of the host pays for is there only while a sandbox is. */
-static int calls_attach(struct capture *c, struct err *err)
+static int calls_attach(struct capture *c, bool enforces, struct err *err)
 {
+	if (c->share)
+		return share_attach(c, enforces, err);
 	if (c->calls || bpf_program__fd(c->skel->progs.on_sys_exit) < 0)
 		return 0;
 	c->calls = bpf_program__attach(c->skel->progs.on_sys_exit);
@@ -50,6 +52,8 @@ static int calls_attach(struct capture *c, struct err *err)
 
 static void calls_detach(struct capture *c)
 {
+	if (c->share)
+		share_detach(c);
 	bpf_link__destroy(c->calls);
 	c->calls = NULL;
 }
@@ -74,7 +78,8 @@ static bool is_cgroup_prog(enum bpf_prog_type type)
 }
 
 /* Links, not bare attachments: they end with us, whatever happens to us. */
-static int attach_cgroup_progs(struct capture *c, int fd, struct watch *w, struct err *err)
+static int attach_cgroup_progs(struct capture *c, int fd, struct watch *w, bool enforces,
+			       struct err *err)
 {
 	struct bpf_program *p;
 	int prog, link;
@@ -82,7 +87,8 @@ static int attach_cgroup_progs(struct capture *c, int fd, struct watch *w, struc
 	bpf_object__for_each_program(p, c->skel->obj)
 	{
 		prog = bpf_program__fd(p);
-		if (prog < 0 || !is_cgroup_prog(bpf_program__type(p)))
+		if (prog < 0 || !is_cgroup_prog(bpf_program__type(p)) ||
+		    (c->share && !enforces && enforce_only(c->skel, p)))
 			continue;
 		if (w->links_n == CGROUP_PROGS_MAX)
 			return err_set(err, E2BIG, "more cgroup programs than CGROUP_PROGS_MAX");
@@ -155,20 +161,26 @@ int capture_set_kills(struct capture *c, int cgroup_fd, uint64_t kill_escape, st
 int capture_resume(struct capture *c)
 {
 	int stopped = bpf_map__fd(c->skel->maps.stopped), tasks = bpf_map__fd(c->skel->maps.tasks);
-	uint32_t key;
+	uint32_t key, last, *at;
 	struct task_state st;
 	uint64_t start;
-	int n = 0;
+	int n = 0, r;
 
-	while (bpf_map_get_next_key(stopped, NULL, &key) == 0) {
+	for (at = NULL; bpf_map_get_next_key(stopped, at, &key) == 0;) {
 		auto_close int pidfd = -1;
 
+		last = key;
+		at = &last;
 		if (bpf_map_lookup_elem(stopped, &key, &start) < 0)
 			continue;
-		bpf_map_delete_elem(stopped, &key);
 		pidfd = (int)syscall(SYS_pidfd_open, key, 0);
+		r = pidfd < 0 ? -1 : bpf_map_lookup_elem(tasks, &pidfd, &st);
+		if (r == 0 && c->id && st.sandbox != c->id)
+			continue; /* another session's */
+		bpf_map_delete_elem(stopped, &key);
+		at = NULL;
 		/* The number may be another's by now: only the one that we know of. */
-		if (pidfd < 0 || bpf_map_lookup_elem(tasks, &pidfd, &st) < 0 || st.start != start)
+		if (r < 0 || st.start != start)
 			continue;
 		if (syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0) == 0)
 			n++;
@@ -222,8 +234,15 @@ int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cf
 	struct watch w = {}, *all;
 	int r;
 
-	if (cfg->id == 0)
-		return err_set(err, EINVAL, "sandbox id 0 is not allowed");
+	if (cfg->id == 0 || (c->id && cfg->id != c->id))
+		return err_set(err, EINVAL, "sandbox id %u is not allowed", cfg->id);
+	if (c->share && !c->id) {
+		r = share_publish(c, cfg->id, err);
+		if (r < 0)
+			return r;
+	}
+	if (in.enforce)
+		in.enforce = share_row(c, in.enforce);
 	r = cgroup_id(cgroup_fd, &w.cgid, err);
 	if (r < 0)
 		return r;
@@ -242,9 +261,9 @@ int capture_watch(struct capture *c, int cgroup_fd, const struct sandbox_cfg *cf
 			       errno == E2BIG ? "more than %d sandboxes"
 					      : "register sandbox (of %d at most): %m",
 			       SANDBOXES_MAX);
-	r = calls_attach(c, err);
+	r = calls_attach(c, in.enforce, err);
 	if (r == 0)
-		r = attach_cgroup_progs(c, cgroup_fd, &w, err);
+		r = attach_cgroup_progs(c, cgroup_fd, &w, in.enforce, err);
 	if (r < 0) {
 		watch_done(&w);
 		if (!c->watches_n)
@@ -306,7 +325,9 @@ int capture_unwatch(struct capture *c, int cgroup_fd)
 
 void capture_net_usage_on(struct capture *c, bool on)
 {
-	__atomic_store_n(&c->skel->bss->usage_on, on, __ATOMIC_RELAXED);
+	/* Shared: once on, it stays: another session may want it. */
+	if (on || !c->share)
+		__atomic_store_n(&c->skel->bss->usage_on, on, __ATOMIC_RELAXED);
 }
 
 uint64_t capture_net_usage(const struct capture *c, uint32_t sandbox)

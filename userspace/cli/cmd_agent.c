@@ -53,8 +53,8 @@ static const char PURPOSE[] =
 	"  policies: [default, strict]   that they may name (default: all that are installed)\n"
 	"  queue: 32                     so many of a tenant may wait for room,\n"
 	"  queue_wait: 30s               so long\n"
-	"  parked: 2                     so many processes wait with their probes loaded, for a\n"
-	"                                quick start (default: 0, at most 16; SIGHUP reads it)\n"
+	"  parked: 2                     so many keepers wait for a sandbox, for a quick start\n"
+	"                                (default: 0, at most 16; SIGHUP reads it)\n"
 	"  quota: { sandboxes: 64 }      of a tenant that is not listed; 0 = no limit\n"
 	"  tenants:\n"
 	"    ci: { groups: [ci], sandboxes: 8, memory: 4G, cpu: 4, disk: 8G }\n\n"
@@ -128,7 +128,7 @@ static void in_child(struct agent *a)
 	close(a->listen);
 	close(a->signals);
 	door_close(&a->door);
-	agent_park_drain(&a->park); /* our copies: they are the agent's */
+	agent_park_drain(&a->park); /* our copy: it is the agent's */
 	close(a->lock);		    /* a copy would keep the lock beyond the agent's end */
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
@@ -208,7 +208,7 @@ static bool forget_worker(struct agent *a, pid_t pid)
 	return false;
 }
 
-/* Keepers become our children when their workers end: what one left is swept at once. */
+/* Keepers become our children when their workers end, or the nursery does: what one left is swept at once. */
 static void reap(struct agent *a)
 {
 	bool keeper = false;
@@ -217,7 +217,8 @@ static void reap(struct agent *a)
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
 		if (pid == a->sweeper)
 			a->sweeper = 0;
-		else if (!door_forget(&a->door, pid) && !forget_worker(a, pid))
+		else if (!door_forget(&a->door, pid) && !forget_worker(a, pid) &&
+			 !agent_park_forget(&a->park, pid))
 			keeper = true;
 	}
 	if (keeper || (a->again && !a->sweeper))
@@ -236,7 +237,7 @@ static void read_parked(struct agent *a)
 	}
 	agent_park_drain(&a->park);
 	a->parked = config.parked;
-	agent_park_fill(&a->park, a->parked);
+	agent_park_start(&a->park, a->parked);
 }
 
 static void hear_signals(struct agent *a)
@@ -274,33 +275,31 @@ static void serve(struct agent *a)
 	uint64_t next = 0;
 
 	while (!a->stop) {
-		struct pollfd fds[3 + AGENT_PARKED_MAX] = {
+		struct pollfd fds[] = {
 			{ .fd = a->listen, .events = POLLIN },
 			{ .fd = a->signals, .events = POLLIN },
 			{ .fd = a->door.channel, .events = POLLIN },
+			{ .fd = a->park.fd, .events = POLLIN },
 		};
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		int wait;
 
 		if (now >= next) {
 			sweep(a);
-			agent_park_fill(&a->park, a->parked);
+			agent_park_start(&a->park, a->parked);
 			next = now + SWEEP_MS * NSEC_PER_MSEC;
 		}
 		door_start(&a->door, child_of_door, a);
 		fds[2].fd = a->door.pid ? a->door.channel : -1;
 		wait = a->door.listen < 0 || a->door.pid ? (int)((next - now) / NSEC_PER_MSEC) + 1
 							 : DOOR_MS;
-		for (size_t i = 0; i < AGENT_PARKED_MAX; i++)
-			fds[3 + i] = (struct pollfd){ .fd = a->park.fd[i], .events = POLLIN };
 		if (poll(fds, ARRAY_SIZE(fds), wait) < 0 && errno != EINTR)
 			break;
 		/* Its questions first: who has just gone may have left one. */
 		if (fds[2].revents)
 			take_from_front(a);
-		for (size_t i = 0; i < AGENT_PARKED_MAX; i++)
-			if (fds[3 + i].revents && agent_park_hear(&a->park, i))
-				agent_park_fill(&a->park, a->parked);
+		if (fds[3].revents && agent_park_hear(&a->park))
+			sweep(a);
 		if (fds[1].revents)
 			hear_signals(a);
 		if (fds[0].revents)
@@ -318,13 +317,15 @@ static int found(void)
 static int run_agent(bool api, struct err *err)
 {
 	struct agent a = {
-		.listen = -1, .signals = -1, .lock = -1, .door = { .listen = -1, .channel = -1 }
+		.listen = -1,
+		.signals = -1,
+		.lock = -1,
+		.door = { .listen = -1, .channel = -1 },
+		.park = { .fd = -1 },
 	};
 	int r, n;
 
-	agent_park_init(&a.park);
 	r = listen_at(&a, err);
-
 	if (r == 0)
 		r = catch_signals(&a, err);
 	if (r == 0 && api)
@@ -358,7 +359,7 @@ int cmd_agent(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "keep"))
 		return agent_keeper(argc, argv);
 	if (argc > 1 && !strcmp(argv[1], "park"))
-		return agent_parked();
+		return agent_nursery(argc, argv);
 	if (options_parse_mixed(OPTIONS, &args, argc, argv, &n, &err) < 0)
 		return cli_bad_usage("agent", &err);
 	if (args.help) {

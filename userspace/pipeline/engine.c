@@ -169,7 +169,8 @@ static int drop_descriptors(const struct engine *e)
 		       opt->egress_fd,
 		       opt->output_fd,
 		       opt->guest_fds[0],
-		       opt->guest_fds[1] };
+		       opt->guest_fds[1],
+		       capture_alive_fd(opt->capture) };
 
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }

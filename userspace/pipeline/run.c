@@ -40,7 +40,7 @@
 #include "userspace/pipeline/trail.h"
 #include "userspace/pipeline/workspace_job.h"
 
-#define SANDBOX_ID	  1 /* alone in this process's maps */
+#define SANDBOX_ID	  1 /* where this process is alone in the probes' maps */
 #define KILL_TIMEOUT_MS	  10000
 #define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
 #define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
@@ -100,6 +100,7 @@ struct run {
 	uint64_t start_end; /* CLOCK_MONOTONIC; when that is late */
 	uint8_t host_key[KEY_LEN];
 	bool watched;
+	uint32_t id; /* of the sandbox, in the probes' maps */
 	pid_t engine;
 	uid_t uid;
 	gid_t gid;
@@ -355,7 +356,7 @@ static int load_enforcement(struct run *run, struct err *err)
 
 static int watch_sandbox(struct run *run, struct err *err)
 {
-	struct sandbox_cfg cfg = { .id = SANDBOX_ID, .pressure = run->opt->pressure };
+	struct sandbox_cfg cfg = { .id = run->id, .pressure = run->opt->pressure };
 	int r;
 
 	if (sandbox_plan_holds(run->plan))
@@ -429,7 +430,7 @@ static int start_engine(struct run *run, struct err *err)
 		.gid = run->gid,
 		.session =
 			{
-				.sandbox_id = SANDBOX_ID,
+				.sandbox_id = run->id,
 				.session = res->session,
 				.name = run->name,
 				.tenant = spec->tenant,
@@ -461,7 +462,7 @@ static int start_engine(struct run *run, struct err *err)
 			},
 		.record =
 			{
-				.sandbox_id = SANDBOX_ID,
+				.sandbox_id = run->id,
 				.backend = spec->backend,
 				.name = run->name,
 				.tenant = spec->tenant,
@@ -659,7 +660,7 @@ static void tell_snapshot(struct run *run, const struct snapshots_row *row, cons
 {
 	auto_buf struct buf rec = { 0 };
 
-	if (record_snapshot(&rec, SANDBOX_ID, row, who, is_restore, r) == 0)
+	if (record_snapshot(&rec, run->id, row, who, is_restore, r) == 0)
 		engine_send_record(run->engine_fd, rec.p, rec.n);
 }
 
@@ -733,10 +734,10 @@ static int open_capture(struct run *run, const struct watch_entry *watch, struct
 	const struct run_options *o = run->opt;
 	const bool gvisor = sandbox_plan_holds(run->plan);
 
-	run->parked = o->parked && run->enforces && !gvisor && !o->watch_n && !o->urgent_bytes &&
-		      !o->bulk_bytes;
+	run->parked = o->parked && !gvisor && !o->watch_n && !o->urgent_bytes && !o->bulk_bytes;
 	if (run->parked) {
 		run->capture = o->parked;
+		run->id = capture_id(run->capture);
 		return 0;
 	}
 	capture_close(o->parked);
@@ -945,7 +946,7 @@ static void start_sampler(struct run *run)
 	run->sampler = (struct sampler){
 		.sandbox = run->sandbox,
 		.capture = run->capture,
-		.sandbox_id = SANDBOX_ID,
+		.sandbox_id = run->id,
 		.period_ns = period ? MAX(period, USAGE_PERIOD_MIN_NS) : USAGE_PERIOD_DEFAULT_NS,
 	};
 	if (run->opt->rules && ruleset_uses(run->opt->rules, "usage."))
@@ -958,7 +959,7 @@ static void tell_sample(struct run *run)
 
 	if (!sampler_take(&run->sampler, &rec))
 		return;
-	record_usage(&rec, SANDBOX_ID);
+	record_usage(&rec, run->id);
 	engine_send_record(run->engine_fd, &rec, sizeof(rec));
 }
 
@@ -992,7 +993,7 @@ static void hear_kills(struct run *run)
 	struct action_proc a;
 
 	while (recv(run->proc_fds[0], &a, sizeof(a), 0) == (ssize_t)sizeof(a)) {
-		a.result = capture_kill_process(run->capture, SANDBOX_ID, a.tgid, a.start);
+		a.result = capture_kill_process(run->capture, run->id, a.tgid, a.start);
 		(void)!send(run->proc_fds[0], &a, sizeof(a), MSG_NOSIGNAL);
 	}
 }
@@ -1002,7 +1003,7 @@ static void tell_limit(void *arg, const struct limit_hit *hit)
 	struct run *run = arg;
 	auto_buf struct buf rec = { 0 };
 
-	if (record_limit(&rec, SANDBOX_ID, hit) == 0)
+	if (record_limit(&rec, run->id, hit) == 0)
 		engine_send_record(run->engine_fd, rec.p, rec.n);
 	run->result->limits_hit |= 1u << hit->type;
 }
@@ -1022,7 +1023,7 @@ static void tell_secret_gone(void *arg, const struct sandbox_secret *gone)
 	};
 
 	snprintf(place, sizeof(place), "%s/%s", SECRET_DIR, gone->name);
-	if (record_limit(&rec, SANDBOX_ID, &hit) == 0)
+	if (record_limit(&rec, run->id, &hit) == 0)
 		engine_send_record(run->engine_fd, rec.p, rec.n);
 }
 
@@ -1516,7 +1517,7 @@ static void tell_forbidden(struct run *run)
 {
 	struct wire_escape rec;
 
-	record_escape(&rec, SANDBOX_ID, WIRE_ESCAPE_SECCOMP);
+	record_escape(&rec, run->id, WIRE_ESCAPE_SECCOMP);
 	engine_send_record(run->engine_fd, &rec, sizeof(rec));
 }
 
@@ -1526,7 +1527,7 @@ static void tell_began(void *arg, uint32_t pid, const char *words, size_t n)
 	auto_buf struct buf rec = { 0 };
 
 	buf_init(&rec, UINT16_MAX);
-	if (record_exec(&rec, SANDBOX_ID, pid, words, n) == 0)
+	if (record_exec(&rec, run->id, pid, words, n) == 0)
 		engine_send_record(run->engine_fd, rec.p, rec.n);
 }
 
@@ -1685,6 +1686,7 @@ int run_session(struct run_result *ret, const struct run_options *opt, struct er
 		.opt = opt,
 		.result = ret,
 		.spec = *opt->spec,
+		.id = SANDBOX_ID,
 		.bundle_fd = -1,
 		.cursor_fd = -1,
 		.keys_fd = -1,
