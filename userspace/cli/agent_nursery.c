@@ -25,7 +25,9 @@
 #include "userspace/capture/capture.h"
 #include "userspace/cli/agent_park.h"
 #include "userspace/cli/cli.h"
+#include "userspace/cli/run_rules.h"
 #include "userspace/cli/util.h"
+#include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run_status.h"
 
 #define PARK_AGENT 3 /* descriptor: to the agent */
@@ -373,6 +375,8 @@ static int get_ready(struct err *err)
 					     .shared = true,
 					     .urgent_bytes = URGENT,
 					     .bulk_bytes = BULK };
+	uid_t uid;
+	gid_t gid;
 	int r;
 
 	/* Who starts a sandbox now shall not wait for the next one's. */
@@ -382,6 +386,8 @@ static int get_ready(struct err *err)
 		r = capture_selftest(loaded, false, NULL, 0, err);
 	if (r >= 0)
 		capture_leave(loaded);
+	run_rules_ahead();
+	engine_ids(&uid, &gid); /* what it takes to look up a user is in memory then */
 	(void)setpriority(PRIO_PROCESS, 0, 0);
 	return r;
 }

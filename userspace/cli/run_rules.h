@@ -20,5 +20,8 @@ struct run_rules {
 int run_rules_load(struct run_rules *ret, const struct option_list *paths, bool builtin,
 		   const char *baseline);
 void run_rules_done(struct run_rules *r);
+/* Compile those that come with warder; the next run_rules_load of these very texts, in this process or one that was
+ * forked from it, has no more to do. */
+void run_rules_ahead(void);
 
 #endif
