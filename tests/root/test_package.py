@@ -48,7 +48,7 @@ class Package(TestCase):
         for line in listed:
             mode, owner = line.split()[:2]
             self.assertEqual(owner, "root/root", line)
-            self.assertNotRegex(mode, r"^.{3}s|^.{6}s|^.{8}w", line)
+            self.assertNotRegex(mode, r"^[^l].{2}s|^[^l].{5}s|^[^l].{7}w", line)
         pages = [line for line in listed if "/man1/warder" in line]
         commands = re.findall(r"^  (\w+) ", self.warder("help").out.decode(), re.M)
         self.assertEqual(len(pages), len(commands) + 1)
