@@ -9,6 +9,7 @@
 
 #define AT_FDCWD_   (-100)
 #define O_NOFOLLOW_ 0x20000
+#define O_PATH_	    0x200000
 #define NAME_LOOK   64
 
 const volatile __u64 gvisor_baseline[GVISOR_PARTS][GVISOR_WORDS] = {};
@@ -90,8 +91,9 @@ static __always_inline bool is_odd_open(struct pt_regs *regs)
 	bool digits = true, dots;
 	long n;
 
-	if (dir < 0)
-		return true;
+	if (dir <
+	    0) /* 20240729 goes from its own root to a link's new directory, and gets no more than its place */
+		return (regs->dx & (O_PATH_ | O_NOFOLLOW_)) != (O_PATH_ | O_NOFOLLOW_);
 	n = bpf_probe_read_user_str(name, sizeof(name), (void *)regs->si);
 	if (n <= 1)
 		return n == 1; /* not readable: the call fails as well */

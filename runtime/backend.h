@@ -12,6 +12,7 @@
 struct sandbox;
 struct sandbox_exec;
 struct sandbox_limits;
+struct sandbox_plan;
 
 struct backend {
 	const char *name;
@@ -19,6 +20,8 @@ struct backend {
 	bool holds;	  /* see sandbox_plan_holds */
 	/* Where the payload's root is in that of the process that was begun; "": it is that. */
 	const char *root;
+	/* See sandbox_plan_mirrors. NULL: they do not. */
+	bool (*mirrors)(const struct sandbox_plan *p);
 	/* What the control group is limited to, for a payload that is limited to `l`. NULL: the same. */
 	struct sandbox_limits (*limits)(const struct sandbox_limits *l);
 	/* The cgroup exists and something else may be done before the start: begin what takes long.

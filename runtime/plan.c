@@ -265,6 +265,9 @@ static int check_host(struct sandbox_plan *p, const struct sandbox_spec *spec, s
 		plan_degrade(p, "userns");
 	if (p->host.landlock_abi == 0)
 		plan_degrade(p, "landlock");
+	/* No comparison of what the guest's kernel tells with its calls, and no sends. */
+	if (p->backend->mirrors && !p->backend->mirrors(p))
+		plan_degrade(p, "gvisor.mirror");
 	if (p->net == SANDBOX_NET_HOST)
 		plan_degrade(p, "unsafe.net_host");
 	if (spec->workspace_unlimited)
@@ -491,6 +494,11 @@ void sandbox_plan_free(struct sandbox_plan *p)
 const struct egress_policy *sandbox_plan_egress(const struct sandbox_plan *p)
 {
 	return p->egress;
+}
+
+bool sandbox_plan_mirrors(const struct sandbox_plan *p)
+{
+	return p->backend->mirrors && p->backend->mirrors(p);
 }
 
 bool sandbox_plan_holds(const struct sandbox_plan *p)

@@ -166,6 +166,8 @@ int sandbox_plan_print(const struct sandbox_plan *p, bool json, FILE *out);
 const char *sandbox_plan_hash(const struct sandbox_plan *p);
 /* Is it set up by programs of others in its control group (gVisor)? What the host's kernel sees there is their work. */
 bool sandbox_plan_holds(const struct sandbox_plan *p);
+/* Do the calls of what it runs show to the host's kernel, though another kernel carries them out? */
+bool sandbox_plan_mirrors(const struct sandbox_plan *p);
 /* Digest of the image that is its root; NULL. */
 const char *sandbox_plan_image(const struct sandbox_plan *p);
 /* Layers that this host cannot give, by name ("limit.memory", "landlock", ...). */

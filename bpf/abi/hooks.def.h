@@ -79,5 +79,13 @@ HOOK(ESCAPE, on_passed_req, NAMES, "6.3", "the same, by a registered file")
 HOOK(ESCAPE, on_passed_sqe, NAMES, "6.1", "the same, until 6.3")
 HOOK(ESCAPE, on_gvisor_call, NO, "6.1", "gVisor's own processes: system calls, paths, ids and namespaces that are none of their work")
 HOOK(ESCAPE, on_gvisor_end, NO, "6.1", "the same: files that lie in no declared mount")
+HOOK(FILE_RENAME, on_mirror, NAMES, "6.1", "of a gVisor guest, by its gofer and, on ptrace, its stubs")
+HOOK(FILE_DELETE, on_mirror, NAMES, "6.1", "the same")
+HOOK(FILE_LINK, on_mirror, NAMES, "6.1", "the same")
+HOOK(FILE_ATTR, on_mirror, NAMES, "6.1", "the same")
+HOOK(FILE_MKDIR, on_mirror, NAMES, "6.1", "the same")
+HOOK(NET_SEND, on_mirror, NAMES, "6.1", "of a gVisor guest on ptrace, to an address")
+HOOK(DNS_QUERY, on_mirror, NAMES, "6.1", "of a gVisor guest on ptrace, without a network of the host's")
+HOOK(ESCAPE, on_mirror, NAMES, "6.1", "of a gVisor guest on ptrace: what its kernel did not tell")
 /* clang-format on */
 #undef HOOK

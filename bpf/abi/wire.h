@@ -66,6 +66,8 @@
 
 /* Not an event: a piece of an argv that did not fit its exec record. Sent BEFORE that record. */
 #define WIRE_CHUNK 100
+/* Not an event: what the host's kernel saw of a gVisor guest's call (struct wire_mirror). */
+#define WIRE_MIRROR 101
 
 #define WIRE_KIND_ENUM(id, name, text, family) WIRE_##name = id,
 enum wire_kind { WIRE_KINDS(WIRE_KIND_ENUM) };
@@ -274,6 +276,22 @@ struct wire_chunk {
 	__u32 what; /* enum wire_chunk_what */
 	__u32 pad;
 	/* n bytes follow */
+};
+
+/* MIRROR: a call of a guest as its stub's registers had it when it ended (WIRE_F_PART: stub; nr, ret and args are the
+ * guest's, names what it gave), or one by which the gofer changed a file for it (names are the file's own, as in wire_file).
+ * userspace/pipeline/guest_mirror.c makes events of them, with what the guest's own kernel told. */
+struct wire_mirror {
+	struct wire_hdr h;
+	__u64 args[6];
+	struct wire_str base;
+	struct wire_str path;
+	struct wire_str base2;
+	struct wire_str path2;
+	struct wire_str addr; /* sends: struct sockaddr */
+	struct wire_str data; /* sends: what looks like a question to a name server */
+	__u32 total;	      /* bytes sent */
+	__u32 index;	      /* of sendmmsg */
 };
 
 /* FORK: the header is the parent (caller); child below. Sent for processes, not threads. */

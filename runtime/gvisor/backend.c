@@ -188,11 +188,24 @@ static int exec_more(struct sandbox *s, const struct sandbox_exec *x, struct err
 	return r < 0 ? r : birth_exec(s, x, fd, err);
 }
 
+/* Under ptrace a call of the guest ends as one of its stub; under systrap it comes to no kernel but the sentry. */
+static bool mirrors(const struct sandbox_plan *p)
+{
+	const struct gvisor_runsc *r;
+	const char *platform;
+
+	if (gvisor_runsc_get(&r, NULL) < 0)
+		return false;
+	platform = gvisor_platform(r, p->platform);
+	return platform && !strcmp(platform, "ptrace");
+}
+
 const struct backend backend_gvisor = {
 	.name = "gvisor",
 	.what = "gVisor, a kernel of its own in user space (runsc)",
 	.holds = true,
 	.root = GVISOR_TREE,
+	.mirrors = mirrors,
 	.limits = limits,
 	.prepare = birth_prepare,
 	.begin = begin,

@@ -74,8 +74,11 @@ static void try_platform(struct sandbox_feature *f, const char *name, const char
 		snprintf(f->detail, sizeof(f->detail), "%.140s", err_text(&err));
 	} else {
 		f->ok = true;
-		snprintf(f->detail, sizeof(f->detail), "works, %llu ms from start to end",
-			 (unsigned long long)(ns / NSEC_PER_MSEC));
+		snprintf(f->detail, sizeof(f->detail), "works, %llu ms from start to end%s",
+			 (unsigned long long)(ns / NSEC_PER_MSEC),
+			 strcmp(platform, "ptrace")
+				 ? "; the guest's calls do not show to this kernel"
+				 : "");
 	}
 }
 

@@ -73,7 +73,8 @@ static const uint16_t raw[] = {
 	428, 429, 430, 431, 432, 433, 442, /* the mount API of file descriptors */
 	135, 163, 164, 167, 168, 169, /* personality, acct, settimeofday, swapon, swapoff, reboot */
 	172, 173, 175, 176, 313,      /* iopl, ioperm, init_module, delete_module, finit_module */
-	227, 246, 248, 249, 250,      /* clock_settime, kexec_load, add_key, request_key, keyctl */
+	157, 317, /* prctl, seccomp: from then on calls may end without the kernel's doing */
+	227, 246, 248, 249, 250, /* clock_settime, kexec_load, add_key, request_key, keyctl */
 	298, 300, 304, 320, 321, 323, /* perf_event_open, fanotify_init, open_by_handle_at, kexec_file_load, bpf,
 					 userfaultfd */
 	319, 425, 426, 427, 435, 438, /* memfd_create, io_uring_*, clone3, pidfd_getfd */

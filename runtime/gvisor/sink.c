@@ -20,7 +20,8 @@
 /* In front of each packet in the ring. */
 struct slot {
 	uint32_t n;
-	uint32_t wrap; /* nothing more up to the end of the ring */
+	uint16_t wrap; /* nothing more up to the end of the ring */
+	uint8_t is_answer, was_full;
 	uint64_t boot_ns;
 };
 
@@ -46,6 +47,9 @@ struct gvisor_sink {
 	int conn;
 	uint64_t hello_end; /* CLOCK_MONOTONIC */
 	bool waits_for_room;
+	bool asked;	/* by the reader */
+	size_t backlog; /* taken since the socket was empty */
+	uint64_t full_at;
 	struct gvisor_news who;
 	struct gvisor_sink_stats stats;
 	__attribute__((aligned(64))) uint64_t tail; /* read up to here, by the reader */
@@ -192,6 +196,7 @@ static int take(struct gvisor_sink *s, struct slot *at)
 		return 1;
 	}
 	*at = (struct slot){ .n = (uint32_t)n, .boot_ns = clock_boot_ns() };
+	s->backlog += (size_t)n + GVISOR_FULL_PACKET;
 	COUNT(s->stats.packets);
 	__atomic_store_n(&s->stats.bytes, s->stats.bytes + (uint64_t)n, __ATOMIC_RELAXED);
 	STORE(s->head, s->at + SLOT((size_t)n));
@@ -202,10 +207,36 @@ static int take(struct gvisor_sink *s, struct slot *at)
 	return 1;
 }
 
+/* The socket was empty at `boot_ns`, or there will be nothing more. */
+static void answer(struct gvisor_sink *s, uint64_t boot_ns)
+{
+	struct slot *at = room(s);
+
+	if (!at)
+		return; /* once there is room */
+	STORE(s->asked, false);
+	*at = (struct slot){ .is_answer = 1,
+			     .was_full = s->full_at && boot_ns - s->full_at < GVISOR_FULL_NS,
+			     .boot_ns = boot_ns };
+	STORE(s->head, s->at + SLOT(0));
+	STORE(s->asleep, false);
+	wake(s);
+}
+
+static void emptied(struct gvisor_sink *s, uint64_t boot_ns)
+{
+	if (s->backlog >= GVISOR_FULL_BYTES)
+		STORE(s->full_at, clock_boot_ns());
+	s->backlog = 0;
+	if (boot_ns)
+		answer(s, boot_ns);
+}
+
 static void take_packets(struct gvisor_sink *s)
 {
 	for (int i = 0; i < TURN; i++) {
 		struct slot *at = room(s);
+		uint64_t before = LOAD(s->asked) ? clock_boot_ns() : 0;
 		int got;
 
 		if (!at) {
@@ -221,8 +252,10 @@ static void take_packets(struct gvisor_sink *s)
 		got = take(s, at);
 		if (got < 0)
 			hang_up(s);
-		if (got <= 0)
+		if (got <= 0) {
+			emptied(s, before);
 			return;
+		}
 	}
 }
 
@@ -254,8 +287,10 @@ static void *run(void *arg)
 			eventfd_read(s->kick, &n);
 		if (fds[2].revents && s->stats.state == GVISOR_SINK_GREETED)
 			hear_hello(s);
-		else if (fds[2].revents)
+		else if (fds[2].revents || (LOAD(s->asked) && s->stats.state == GVISOR_SINK_OPEN))
 			take_packets(s);
+		else if (LOAD(s->asked) && s->stats.state == GVISOR_SINK_CLOSED)
+			answer(s, clock_boot_ns());
 		else if (wait_ms(s) == 0)
 			bad_hello(s);
 		if (fds[1].revents)
@@ -333,6 +368,19 @@ static void give_back(struct gvisor_sink *s)
 	}
 }
 
+void gvisor_sink_ask(struct gvisor_sink *s)
+{
+	STORE(s->asked, true);
+	eventfd_write(s->kick, 1);
+}
+
+bool gvisor_sink_was_full(const struct gvisor_sink *s)
+{
+	uint64_t at = LOAD(s->full_at);
+
+	return at && clock_boot_ns() - at < GVISOR_FULL_NS;
+}
+
 void gvisor_sink_tell(const struct gvisor_sink *s, enum gvisor_news_what what, uint32_t status)
 {
 	tell(s, &(struct gvisor_news){ .what = what, .status = status });
@@ -363,7 +411,9 @@ bool gvisor_sink_next(struct gvisor_sink *s, struct gvisor_packet *ret)
 		s->next += s->size - (s->next & (s->size - 1));
 		at = slot_at(s, s->next);
 	}
-	*ret = (struct gvisor_packet){ { (const char *)(at + 1), at->n }, at->boot_ns };
+	*ret = (struct gvisor_packet){
+		{ (const char *)(at + 1), at->n }, at->boot_ns, at->is_answer, at->was_full
+	};
 	s->next += SLOT(at->n);
 	return true;
 }

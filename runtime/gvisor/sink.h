@@ -21,6 +21,11 @@
 #define GVISOR_STRANGERS_MAX 64
 #define GVISOR_HANDSHAKE_MS  5000
 #define GVISOR_BACKLOG	     16
+/* So much at once in the socket, with what the kernel adds to each packet, is half of the smallest buffer that a host
+ * gives: below it nothing is lost. */
+#define GVISOR_FULL_BYTES  65536
+#define GVISOR_FULL_PACKET 768
+#define GVISOR_FULL_NS	   30000000000ull
 
 enum gvisor_sink_state {
 	GVISOR_SINK_WAITING, /* nobody has connected */
@@ -74,7 +79,15 @@ int gvisor_sink_fd(const struct gvisor_sink *s);
 struct gvisor_packet {
 	struct str bytes; /* until the next call */
 	uint64_t boot_ns; /* CLOCK_BOOTTIME when it was taken off the socket */
+	/* The answer to gvisor_sink_ask, and no packet: every one that was sent before boot_ns came before this. */
+	bool is_answer;
+	bool was_full; /* lately the socket may have been, so that packets were lost */
 };
+
+/* An answer is wanted: struct gvisor_packet. */
+void gvisor_sink_ask(struct gvisor_sink *s);
+/* Once it is closed. */
+bool gvisor_sink_was_full(const struct gvisor_sink *s);
 
 /* The next packet. False: none is there, and gvisor_sink_fd will be readable when one is. */
 bool gvisor_sink_next(struct gvisor_sink *s, struct gvisor_packet *ret);

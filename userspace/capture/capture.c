@@ -67,9 +67,11 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 	if (opt && opt->gvisor) {
 		gvisor_baseline_fill(bits, opt->gvisor_net);
 		memcpy((void *)c->skel->rodata->gvisor_baseline, bits, sizeof(bits));
+		c->skel->rodata->mirror_stubs = opt->gvisor_mirror;
 	} else {
 		bpf_program__set_autoload(c->skel->progs.on_gvisor_call, false);
 		bpf_program__set_autoload(c->skel->progs.on_gvisor_end, false);
+		bpf_program__set_autoload(c->skel->progs.on_mirror, false);
 	}
 	hooks_choose(&c->hooks, c->skel);
 	return 0;

@@ -52,7 +52,9 @@ size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max)
 		key = load(&row->key);
 		rows[n++] = (struct capture_gap){
 			.sandbox = (uint32_t)(key >> 32),
-			.kind = (uint16_t)key == WIRE_CHUNK ? WIRE_EXEC : (uint16_t)key,
+			.kind = (uint16_t)key == WIRE_CHUNK    ? WIRE_EXEC
+				: (uint16_t)key == WIRE_MIRROR ? WIRE_FILE_OPEN
+							       : (uint16_t)key,
 			.rate = key & DROP_RATE,
 			.count = count - c->drops_seen[i],
 			.first_ts = MAX(load(&row->first_ts), c->drops_last[i]),

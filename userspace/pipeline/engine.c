@@ -36,8 +36,8 @@ int engine_feed(void *arg, const void *rec, size_t len)
 {
 	struct engine *e = arg;
 
-	if (e->guest.sink)
-		engine_guest_note(e, rec, len);
+	if (e->guest.sink && engine_guest_note(e, rec, len))
+		return 0;
 	notify_see(&e->notify.state, rec, len);
 	return pipeline_feed(e->pipeline, rec, len);
 }
@@ -528,6 +528,18 @@ static void read_control(struct engine *e)
 		finish(e, &msg.facts);
 }
 
+/* A deadline is CLOCK_BOOTTIME; UINT64_MAX = there is none. */
+static int sooner(int tick, uint64_t deadline)
+{
+	uint64_t now, left;
+
+	if (deadline == UINT64_MAX)
+		return tick;
+	now = clock_boot_ns();
+	left = deadline > now ? MIN((deadline - now) / NSEC_PER_MSEC + 1, (uint64_t)1000) : 0;
+	return tick < 0 ? (int)left : MIN((int)left, tick);
+}
+
 /* -1: until something happens. */
 static int next_timeout(const struct engine *e, int tick, size_t held, int got, uint64_t asked)
 {
@@ -543,8 +555,7 @@ static int next_timeout(const struct engine *e, int tick, size_t held, int got, 
 		tick = SINK_WATCH_NS / NSEC_PER_MSEC;
 	if (due != UINT64_MAX && (!deadline || due < deadline))
 		deadline = due;
-	if (engine_guest_deadline(e) != UINT64_MAX && tick < 0)
-		tick = GUEST_EXEC_WAIT_NS / NSEC_PER_MSEC;
+	tick = sooner(tick, engine_guest_deadline(e));
 	if (asked) { /* those who ask too often wait as long */
 		int ms = (int)(asked / NSEC_PER_MSEC) + 1;
 
@@ -589,14 +600,17 @@ static void loop(struct engine *e)
 			{ .fd = recorder_fd(e->recorder), .events = POLLIN },
 			{ .fd = gvisor_sink_fd(e->guest.sink), .events = POLLIN },
 		};
+		uint64_t deadline, begun = e->guest.sink ? clock_boot_ns() : 0;
 		bool more;
-		uint64_t deadline, asked;
+		uint64_t asked;
 		int n, got;
 
 		got = capture_drain(e->opt->capture, false, engine_feed, e, &held);
 		tick = next_tick(e, tick, got + (int)held);
 		if (tick < 0) /* what came before the kernel knew that we sleep */
 			got += capture_drain(e->opt->capture, false, engine_feed, e, &held);
+		if (!held)
+			engine_guest_host_read(e, begun);
 		more = engine_guest_read(e, false);
 		pipeline_end_turn(e->pipeline);
 		pipeline_tick(e->pipeline);

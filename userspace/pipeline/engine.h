@@ -26,6 +26,8 @@ struct engine_options {
 	int control_fd;	       /* listening (control.h); -1 = none */
 	int egress_fd;	       /* struct egress_event each (runtime/egress/event.h); -1 = none */
 	int guest_fds[2];      /* listening, and for news (runtime/gvisor/sink.h); -1, -1 = none */
+	bool guest_mirror;     /* the host's kernel sees the guest's calls */
+	bool guest_net;	       /* its sockets are the host's */
 	int output_fd;	       /* where output comes to be recorded (recorder.h); -1 = it is not */
 	uint64_t output_limit; /* as in recorder_options */
 	bool no_workspace;     /* root does not compare the workspace */

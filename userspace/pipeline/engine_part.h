@@ -84,10 +84,12 @@ void engine_check_stopped(struct engine *e);
 
 /* engine_guest.c: once no privilege is left. */
 int engine_guest_start(struct engine *e, struct err *err);
-/* A record of the host's kernel: does it say that the sentry has ended? */
-void engine_guest_note(struct engine *e, const void *rec, size_t len);
+/* A record of the host's kernel, looked at before others see it. True: it is for the guest's view alone. */
+bool engine_guest_note(struct engine *e, const void *rec, size_t len);
 /* What has come; true: there may be more at once. `all`: nobody is left who could send, take the last of it. */
 bool engine_guest_read(struct engine *e, bool all);
+/* What the host's kernel told before `boot_ns` has been handed to engine_guest_note. */
+void engine_guest_host_read(struct engine *e, uint64_t boot_ns);
 /* Tells what is wrong with the view itself, and what has waited too long. */
 void engine_guest_check(struct engine *e);
 /* CLOCK_BOOTTIME; UINT64_MAX = none. */

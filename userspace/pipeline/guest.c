@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/pipeline/guest_mirror.h"
 #include "userspace/pipeline/guest_priv.h"
 
 #define ERRNO_MAX    4095 /* include/linux/err.h */
@@ -80,12 +81,7 @@ struct guest_fd *guest_fd(struct guest *g, int32_t pid, int64_t fd, bool make)
 		return NULL;
 	f->pid = pid;
 	f->fd = (int32_t)fd;
-	f->id = copy.id;
-	f->family = copy.family;
-	f->type = copy.type;
-	f->proto = copy.proto;
-	f->port = copy.port;
-	memcpy(f->addr, copy.addr, sizeof(f->addr));
+	guest_fd_copy(f, &copy);
 	p = guest_process(g, pid, true);
 	if (p)
 		p->fds++;
@@ -109,6 +105,10 @@ int guest_new(struct guest **ret, const struct guest_options *opt)
 	buf_init(&g->rec, 2 * WIRE_RECORD_MAX);
 	g->next_id = 1;
 	g->due = UINT64_MAX;
+	if ((opt->has_gofer || opt->has_mirror) && guest_mirror_new(&g->mirror, g) < 0) {
+		guest_free(g);
+		return -ENOMEM;
+	}
 	*ret = g;
 	return 0;
 }
@@ -118,6 +118,7 @@ void guest_free(struct guest *g)
 	if (!g)
 		return;
 	g->opt.feed = NULL; /* nobody is told what is dropped now */
+	guest_mirror_free(g->mirror);
 	lru_done(&g->fds);
 	lru_done(&g->processes);
 	arena_done(&g->arena);
@@ -391,6 +392,7 @@ void guest_tick(struct guest *g, uint64_t boot_ns)
 			g->due = MIN(g->due, p->exec_at + GUEST_EXEC_WAIT_NS);
 	}
 	g->process = NULL;
+	g->due = MIN(g->due, guest_mirror_tick(g));
 }
 
 uint64_t guest_deadline(const struct guest *g)

@@ -28,7 +28,9 @@ struct guest_options {
 	uint64_t since_ns;	  /* CLOCK_BOOTTIME: nothing is older */
 	const char *const *watch; /* the operator's list; borrowed */
 	size_t watch_n;
-	bool has_mirror; /* the host's kernel tells calls on names, with the names (bpf/mirror.bpf.c) */
+	/* The host's kernel tells what the gofer does, and (platform ptrace) calls of the guest (bpf/mirror.bpf.c). */
+	bool has_gofer, has_mirror;
+	bool has_net; /* the sentry sends by sockets of the host, where that is told */
 	guest_feed_fn feed;
 	void *arg;
 };
@@ -41,6 +43,7 @@ struct guest_stats {
 	uint64_t drops_back;  /* how often its count of those went backwards */
 	uint64_t undescribed; /* programs that were started and not described */
 	uint64_t records;
+	uint64_t unseen; /* calls that the host saw, whose messages were lost */
 	bool started;	 /* the container's start was told */
 	bool ended;	 /* the end of process 1 was told */
 	uint32_t status; /* how, as wait(2) has it */
@@ -55,6 +58,16 @@ void guest_packet(struct guest *g, struct str packet, uint64_t boot_ns, int64_t 
 void guest_tick(struct guest *g, uint64_t boot_ns);
 /* CLOCK_BOOTTIME of the next tick that is needed; UINT64_MAX = none. */
 uint64_t guest_deadline(const struct guest *g);
+/* A record WIRE_MIRROR of the host's kernel. */
+void guest_mirror(struct guest *g, const void *rec, size_t len, uint64_t boot_ns);
+/* What the host's kernel told before `boot_ns` has been handed in. */
+void guest_host_read(struct guest *g, uint64_t boot_ns);
+/* Does something wait for what the guest's kernel may have told of it? Then guest_quiet is to be called, and this is
+ * false until then. */
+bool guest_wants_quiet(struct guest *g, uint64_t boot_ns);
+/* Every packet that was sent before guest_wants_quiet said so has been handed in. was_full: some may have found no room
+ * in the socket; is_last: no other will come. */
+void guest_quiet(struct guest *g, bool was_full, bool is_last);
 void guest_stats(const struct guest *g, struct guest_stats *ret);
 /* Has its first process started, and ended, as far as it was told? 0 to 2. */
 unsigned guest_stage(const struct guest *g);

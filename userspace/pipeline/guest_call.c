@@ -6,6 +6,7 @@
 
 #include "bpf/abi/calls.h"
 #include "userspace/base/auto.h"
+#include "userspace/pipeline/guest_mirror.h"
 #include "userspace/pipeline/guest_priv.h"
 
 struct call {
@@ -85,9 +86,11 @@ void guest_raw(struct guest *g, const struct seccheck_msg *m)
 	}
 	if (!m->has_exit)
 		return;
+	if (g->mirror && (c->slot != SLOT_FILE || is_told(m->error)))
+		guest_mirror_act(g, m);
 	switch (c->slot) {
 	case SLOT_FILE:
-		if (is_told(m->error) && !g->opt.has_mirror)
+		if (is_told(m->error) && !g->mirror)
 			send_file(g, m, c);
 		break;
 	case SLOT_ESCAPE:

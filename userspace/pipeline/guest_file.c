@@ -7,6 +7,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/capture/watched.h"
 #include "userspace/event/path.h"
+#include "userspace/pipeline/guest_mirror.h"
 #include "userspace/pipeline/guest_priv.h"
 
 /* ---- descriptors ---- */
@@ -109,12 +110,7 @@ void guest_dup(struct guest *g, const struct seccheck_msg *m)
 	to = guest_fd(g, m->c.tgid, m->new_fd, true);
 	if (!to)
 		return;
-	to->id = copy.id;
-	to->family = copy.family;
-	to->type = copy.type;
-	to->proto = copy.proto;
-	to->port = copy.port;
-	memcpy(to->addr, copy.addr, sizeof(to->addr));
+	guest_fd_copy(to, &copy);
 }
 
 /* ---- what is told ---- */
@@ -226,6 +222,7 @@ void guest_open(struct guest *g, const struct seccheck_msg *m)
 
 	if (!m->has_exit)
 		return;
+	guest_mirror_told(g, m);
 	if (!m->error)
 		forget(g, m->c.tgid, m->result);
 	path = path_join(&g->arena, guest_base(m, m->path), m->path);

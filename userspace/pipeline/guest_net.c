@@ -11,6 +11,7 @@
 #include "userspace/capture/metadata.h"
 #include "userspace/capture/watched.h"
 #include "userspace/event/path.h"
+#include "userspace/pipeline/guest_mirror.h"
 #include "userspace/pipeline/guest_priv.h"
 
 #define SOCK_TYPE_MASK 0xf
@@ -59,7 +60,7 @@ void guest_socket(struct guest *g, const struct seccheck_msg *m)
 		f = guest_fd(g, m->c.tgid, m->result, true);
 		if (f) {
 			f->id = 0;
-			f->port = 0;
+			f->port = f->peer_port = 0;
 			f->family = (uint16_t)m->domain;
 			f->type = type;
 			f->proto = (uint8_t)m->protocol;
@@ -173,6 +174,8 @@ void guest_addressed(struct guest *g, const struct seccheck_msg *m, enum wire_ki
 
 	if (!m->has_exit)
 		return;
+	if (kind == WIRE_NET_CONNECT)
+		guest_mirror_told(g, m);
 	read_address(&a, m->address);
 	w = record_of(g, m, kind, f);
 	if (kind == WIRE_NET_ACCEPT && !m->error) {
@@ -200,6 +203,10 @@ void guest_addressed(struct guest *g, const struct seccheck_msg *m, enum wire_ki
 	} else {
 		w.dport = a.port;
 		memcpy(w.daddr, a.b, sizeof(w.daddr));
+		if (f && kind == WIRE_NET_CONNECT && (!m->error || m->error == EINPROGRESS)) {
+			f->peer_port = a.port;
+			memcpy(f->peer, a.b, sizeof(f->peer));
+		}
 	}
 	if (!w.family)
 		return;

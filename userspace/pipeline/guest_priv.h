@@ -30,8 +30,9 @@ struct guest_fd {
 	uint32_t writes;
 	uint16_t family;
 	uint8_t type, proto;
-	uint16_t port;
+	uint16_t port, peer_port;
 	uint8_t addr[16]; /* that it was bound to */
+	uint8_t peer[16]; /* that it was connected to */
 };
 
 struct guest_limit_seen {
@@ -53,6 +54,7 @@ struct guest {
 	struct guest_process *process; /* whose message it is; NULL = not known */
 	struct arena arena;	       /* of one packet */
 	struct buf rec;
+	struct guest_mirror *mirror; /* NULL: nothing comes from the host's kernel */
 };
 
 /* ---- guest.c ---- */
@@ -72,6 +74,19 @@ struct wire_str guest_tail(struct guest *g, struct str s, size_t max);
 void guest_send(struct guest *g, void *rec, size_t size);
 /* Where a name that a call was given lies; base is empty when it is absolute. */
 struct str guest_base(const struct seccheck_msg *m, struct str path);
+
+/* What a copy of a descriptor has of the first one. */
+static inline void guest_fd_copy(struct guest_fd *to, const struct guest_fd *from)
+{
+	to->id = from->id;
+	to->family = from->family;
+	to->type = from->type;
+	to->proto = from->proto;
+	to->port = from->port;
+	to->peer_port = from->peer_port;
+	memcpy(to->addr, from->addr, sizeof(to->addr));
+	memcpy(to->peer, from->peer, sizeof(to->peer));
+}
 
 /* ---- guest_exec.c ---- */
 
