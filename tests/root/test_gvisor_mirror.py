@@ -2,20 +2,17 @@
 """What a gVisor guest does as the host's kernel saw it, beside what the guest's own kernel told: a call that was not told is
 an escape and is killed for; and nothing that programs do in earnest looks like one."""
 
-import ctypes
 import os
-import socket
 import subprocess
 import unittest
 
-from gvisor import RUNSCS, each_runsc
+from gvisor import RUNSCS, each_runsc, sink_of
 from warder import *
 
 need_root()
 need("runsc")
 
 NR_DUP, NR_DUP3 = 32, 292
-NR_PIDFD_OPEN, NR_PIDFD_GETFD = 434, 438
 
 BENIGN = r"""
 set -e
@@ -50,10 +47,6 @@ P
 """
 
 
-def syscall(nr, *args):
-    return ctypes.CDLL(None, use_errno=True).syscall(nr, *args)
-
-
 class Mirror(TestCase):
     runsc = platform = None
 
@@ -80,27 +73,6 @@ class Mirror(TestCase):
         self.assertEqual(len(found), 1)
         return found[0]
 
-    def descriptors(self, pid):
-        """What the sentry tells by, and a pipe that it holds."""
-        pidfd = syscall(NR_PIDFD_OPEN, pid, 0)
-        self.addCleanup(os.close, pidfd)
-        sink = pipe = None
-        for fd in os.listdir("/proc/%d/fd" % pid):
-            what = os.readlink("/proc/%d/fd/%s" % (pid, fd))
-            if what.startswith("pipe:"):
-                pipe = fd
-            if not what.startswith("socket:"):
-                continue
-            with socket.socket(fileno=syscall(NR_PIDFD_GETFD, pidfd, int(fd), 0)) as s:
-                try:
-                    if s.family == socket.AF_UNIX and str(s.getpeername()).endswith("sink.sock"):
-                        sink = fd
-                except OSError:
-                    pass
-        self.assertIsNotNone(sink)
-        self.assertIsNotNone(pipe)
-        return sink, pipe
-
     def test_a_sentry_that_keeps_something_back(self):
         """Its messages go elsewhere, its connection stays open."""
         if self.platform != "ptrace":
@@ -111,7 +83,10 @@ class Mirror(TestCase):
             stdin=subprocess.PIPE)
         self.assertEqual(proc.stdout.readline(), b"up\n")
         pid = self.sentry(proc.pid)
-        sink, pipe = self.descriptors(pid)
+        sink = sink_of(pid)
+        pipe = [fd for fd in os.listdir("/proc/%d/fd" % pid)
+                if os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith("pipe:")][0]
+        self.assertIsNotNone(sink)
         self.assertIn(b"result", cmd(inject, str(pid), str(NR_DUP), sink).out)
         self.assertIn(b"result", cmd(inject, str(pid), str(NR_DUP3), pipe, sink, "0").out)
         s = finish(b"go\n")
