@@ -53,6 +53,23 @@ class Map:
 
 
 class Nursery(AgentCase):
+    def start(self, config=None):
+        """A sandbox that is asked for before the nursery listens loads probes of its own."""
+        super().start(config)
+
+        pid = self.nursery()
+
+        def listens():
+            sockets = set()
+            for fd in os.listdir("/proc/%d/fd" % pid):
+                try:
+                    sockets.update(re.findall(r"socket:\[(\d+)\]", os.readlink("/proc/%d/fd/%s" % (pid, fd))))
+                except FileNotFoundError:
+                    pass
+            with open("/proc/net/unix") as f:
+                return any(line[3] == "00010000" and line[6] in sockets for line in map(str.split, f))
+        wait_for("the nursery to listen", listens, 120)
+
     def fdinfo(self, pid, pattern):
         found = set()
         for fd in os.listdir("/proc/%d/fdinfo" % pid):
@@ -73,9 +90,12 @@ class Nursery(AgentCase):
     def nursery(self):
         def children_of_agent():
             for pid, _ in self.ours("park"):
-                with open("/proc/%d/stat" % pid) as f:
-                    if int(f.read().rpartition(")")[2].split()[1]) == self.agent.pid:
-                        return pid
+                try:
+                    with open("/proc/%d/stat" % pid) as f:
+                        if int(f.read().rpartition(")")[2].split()[1]) == self.agent.pid:
+                            return pid
+                except (FileNotFoundError, ProcessLookupError):
+                    pass
             return None
         return wait_for("the nursery", children_of_agent, 120)
 
