@@ -21,6 +21,8 @@ mount --make-rprivate /
 mount -t tmpfs tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/m"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/m"
+rm -rf "$1/m/etc/warder" "$1/m/var/lib/warder" # what an earlier one left on this system
+(cd "$1/upper" && find . -mindepth 1 -printf '%y %P\n') > "$1/before"
 cp "$2" "$1/m/warder.deb"
 mount --bind /proc "$1/m/proc"
 mount --bind /dev "$1/m/dev"
@@ -34,7 +36,7 @@ in_it "$1" 'cat /var/lib/warder/sessions/record; rm -r /var/lib/warder'
 rm -f "$1/m/warder.deb"
 echo ---
 cd "$1/upper"
-find . -mindepth 1 -printf '%y %P\n'
+find . -mindepth 1 -printf '%y %P\n' | grep -vxFf "$1/before"
 """
 
 
