@@ -96,11 +96,19 @@ static struct json_node *word(struct tree_reader *t, const char *text, enum json
 	return node;
 }
 
+/* Who reads a file of others keeps its words as C strings: two that differ behind a NUL would be one there. */
+static bool read_text(struct tree_reader *t, struct str *ret)
+{
+	if (!json_read_string(&t->in, ret))
+		return false;
+	return !memchr(ret->p, 0, ret->n) || json_problem(&t->in, "a NUL in a string");
+}
+
 static struct json_node *string(struct tree_reader *t)
 {
 	struct json_node *node = node_new(t, JSON_STRING);
 
-	return node && json_read_string(&t->in, &node->text) ? node : NULL;
+	return node && read_text(t, &node->text) ? node : NULL;
 }
 
 /* A key twice would mean one thing to us and another to the next reader. */
@@ -126,7 +134,7 @@ static struct json_node *member(struct tree_reader *t, const struct json_node *p
 		json_problem(&t->in, "too many keys in an object");
 		return NULL;
 	}
-	if (!json_read_string(&t->in, &key))
+	if (!read_text(t, &key))
 		return NULL;
 	if (!is_new(parent, key)) {
 		json_problem(&t->in, "a key for the second time");

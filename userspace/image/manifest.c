@@ -38,13 +38,10 @@ static int parse(struct json_node **ret, struct arena *mem, const char *name, st
 	return json_tree_parse(ret, mem, name, text, err);
 }
 
-/* A text without NUL in it, which our strings could not tell. NULL: it is none. */
+/* NULL: it is no text, or more than a word may have. */
 static const char *plain_text(const struct json_node *node)
 {
-	if (!node || node->type != JSON_STRING || node->text.n > WORD_MAX ||
-	    memchr(node->text.p, 0, node->text.n))
-		return NULL;
-	return node->text.p;
+	return node && node->type == JSON_STRING && node->text.n <= WORD_MAX ? node->text.p : NULL;
 }
 
 static const char *digest_in(const struct json_node *row, const char *key)

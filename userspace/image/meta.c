@@ -116,7 +116,7 @@ static void get_digest(struct reading *r, const struct json_node *at, const char
 
 static void get_text(struct reading *r, const char *key, struct str *ret)
 {
-	if (!json_text_of(r->root, key, ret) || memchr(ret->p, 0, ret->n)) {
+	if (!json_text_of(r->root, key, ret)) {
 		r->bad = true;
 		*ret = STR("");
 	}
@@ -138,7 +138,7 @@ static void get_list(struct reading *r, const char *key, size_t max, char ***ret
 	}
 	*ret = arena_zalloc(&r->im->mem, (list->n + 1) * sizeof(**ret));
 	for (const struct json_node *c = list->first; c && *ret; c = c->next) {
-		if (c->type != JSON_STRING || memchr(c->text.p, 0, c->text.n)) {
+		if (c->type != JSON_STRING) {
 			r->bad = true;
 			return;
 		}

@@ -22,33 +22,50 @@ static const struct {
 	{ "warder.watch", "--watch" },
 };
 
+_Static_assert(2 * ARRAY_SIZE(chosen) <= OCI_WORDS_MAX, "an option and its value for each row");
+
+static bool is_chosen(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(chosen); i++)
+		if (!strcmp(key, chosen[i].key))
+			return true;
+	return false;
+}
+
+static int add_annotation(struct oci_parser *s, const struct json_node *m)
+{
+	struct oci_config *c = s->c;
+	const char *key = arena_strndup(s->mem, m->key.p, m->key.n).p, *value = NULL;
+	int r = key ? oci_text_of(s, m, &value) : oci_bad(s, m, ENOMEM, "out of memory");
+
+	if (r < 0)
+		return r;
+	if (c->annotations_n == OCI_ANNOTATIONS_MAX)
+		return oci_bad(s, m, E2BIG, "annotations: more than %d", OCI_ANNOTATIONS_MAX);
+	if (!strncmp(key, "warder.", 7) && !is_chosen(key))
+		return oci_bad(s, m, EINVAL, "annotation '%.80s': none of warder's", key);
+	c->annotations[c->annotations_n].key = key;
+	c->annotations[c->annotations_n++].value = value;
+	return 0;
+}
+
 int oci_parse_annotations(struct oci_parser *s, const struct json_node *node)
 {
 	struct oci_config *c = s->c;
+	int r = 0;
 
-	for (const struct json_node *m = node->first; m; m = m->next) {
-		const char *key = arena_strndup(s->mem, m->key.p, m->key.n).p, *value = NULL;
-		const char *option = NULL;
-		int r = oci_text_of(s, m, &value);
+	for (const struct json_node *m = node->first; r == 0 && m; m = m->next)
+		r = add_annotation(s, m);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(chosen); i++) {
+		const char *value = NULL;
 
-		if (r < 0)
-			return r;
-		if (!key || c->annotations_n == OCI_ANNOTATIONS_MAX)
-			return oci_bad(s, m, E2BIG, "annotations: more than %d",
-				       OCI_ANNOTATIONS_MAX);
-		c->annotations[c->annotations_n].key = key;
-		c->annotations[c->annotations_n++].value = value;
-		for (size_t i = 0; i < ARRAY_SIZE(chosen); i++)
-			if (!strcmp(key, chosen[i].key))
-				option = chosen[i].option;
-		if (!option && !strncmp(key, "warder.", 7))
-			return oci_bad(s, m, EINVAL, "annotation '%.80s': none of warder's", key);
-		if (!option)
+		r = oci_text(s, node, chosen[i].key, &value);
+		if (r < 0 || !value)
 			continue;
-		c->words[c->words_n++] = option; /* one of a key: at most two words for each row */
+		c->words[c->words_n++] = chosen[i].option;
 		c->words[c->words_n++] = value;
 	}
-	return 0;
+	return r;
 }
 
 static int read_hooks(struct oci_parser *s, const struct json_node *root)

@@ -145,8 +145,7 @@ static int read_sysctls(struct oci_parser *s, const struct json_node *node)
 		for (char *p = name; *p; p++)
 			if (*p == '/')
 				*p = '.';
-		if (strlen(name) != m->key.n || strstr(name, "..") ||
-		    !is_of_namespace(name, s->c->net != OCI_NET_HOST))
+		if (strstr(name, "..") || !is_of_namespace(name, s->c->net != OCI_NET_HOST))
 			return oci_bad(s, m, EOPNOTSUPP,
 				       "sysctl '%.80s': not of a namespace that the sandbox has to "
 				       "itself",

@@ -53,8 +53,6 @@ int oci_text_of(struct oci_parser *s, const struct json_node *node, const char *
 {
 	if (node->type != JSON_STRING)
 		return oci_bad(s, node, EBADMSG, "expected a text");
-	if (memchr(node->text.p, 0, node->text.n))
-		return oci_bad(s, node, EBADMSG, "a text with a NUL in it");
 	*ret = arena_strndup(s->mem, node->text.p, node->text.n).p;
 	return *ret ? 0 : oci_bad(s, node, ENOMEM, "out of memory");
 }

@@ -19,7 +19,7 @@ int oci_bad(struct oci_parser *s, const struct json_node *at, int code, const ch
 	__attribute__((format(printf, 4, 5)));
 /* Each once. */
 void oci_note(struct oci_parser *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* NULL or absent: *ret NULL. A text with a NUL in it is none. */
+/* NULL or absent: *ret NULL. */
 int oci_text(struct oci_parser *s, const struct json_node *object, const char *key,
 	     const char **ret);
 int oci_text_of(struct oci_parser *s, const struct json_node *node, const char **ret);

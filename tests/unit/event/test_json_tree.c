@@ -89,6 +89,8 @@ static void test_mistakes_have_a_place(void **state)
 	bad("nul", "t:1:1: not a value");
 	bad("{} x", "t:1:4: something behind the value");
 	bad("\"\xff\"", "t:1:2: string is not UTF-8");
+	bad("[\"a\\u0000b\"]", "t:1:12: a NUL in a string");
+	bad("{\"a\\u0000\": 1}", "t:1:11: a NUL in a string");
 }
 
 static void test_limits(void **state)

@@ -153,6 +153,37 @@ static void test_refused(void **state)
 	}
 }
 
+/* Keys that are the same up to a NUL would be one option as often as there is room for, and then more. */
+static void test_annotations(void **state)
+{
+	static char text[16384];
+	size_t n;
+
+	(void)state;
+	n = (size_t)snprintf(text, sizeof(text),
+			     HEAD "," PROCESS ",\"linux\":{" SPACES "},\"annotations\":{");
+	for (int i = 0; i < OCI_ANNOTATIONS_MAX; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "%s\"warder.policy\\u0000%d\":\"p\"", i ? "," : "", i);
+	snprintf(text + n, sizeof(text) - n, "}}");
+	assert_int_equal(parse(text), -EBADMSG);
+	assert_non_null(strstr(err.text, "NUL"));
+	assert_int_equal(c.words_n, 0);
+
+	assert_int_equal(parse(HEAD "," PROCESS ",\"linux\":{" SPACES
+				    "},\"annotations\":{\"warder.timeout\":\"1s\",\"k\":\"v\","
+				    "\"warder.policy\":\"p\"}}"),
+			 0);
+	assert_int_equal(c.annotations_n, 3);
+	assert_int_equal(c.words_n, 4);
+	assert_string_equal(c.words[1], "p");
+	assert_string_equal(c.words[2], "--timeout");
+	assert_true(parse(HEAD "," PROCESS ",\"linux\":{" SPACES
+			       "},\"annotations\":{\"warder.policy\":null}}") < 0);
+	assert_true(parse(HEAD "," PROCESS ",\"linux\":{" SPACES
+			       "},\"annotations\":{\"warder.other\":\"x\"}}") < 0);
+}
+
 static void test_words(void **state)
 {
 	(void)state;
@@ -174,7 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_least),	     cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_host_network), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_annotations),  cmocka_unit_test(test_words),
 	};
 	int r;
 
