@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Values are UTF-8 on one line: '\n', '\r', '\\' and what separates are escaped, bytes that are not UTF-8 are
- * U+FFFD (and whole, in base64, in a key of their own), other control characters the pictures of U+2400. */
+ * U+FFFD (and whole, in base64, in a key of their own), other control characters the pictures of U+2400, and
+ * what a terminal obeys or an eye misses beyond ASCII is \\u{9b}, its backslash escaped. */
 #include "exporters/render/text.h"
 
 #include <ctype.h>
@@ -11,6 +12,7 @@
 #include "exporters/render/layout.h"
 #include "exporters/render/ocsf.h"
 #include "userspace/base/auto.h"
+#include "userspace/base/plain.h"
 #include "userspace/base/version.h"
 
 #define KEY_TEXT_MAX 64
@@ -150,13 +152,16 @@ static void add_escaped(struct buf *out, struct str s, enum dialect in, bool *va
 		unsigned char c = (unsigned char)s.p[i], e = escapes[in][c];
 		size_t n = e == 1 ? utf8_length((struct str){ s.p + i, s.n - i }) : 1;
 
-		if (!e || (e == 1 && n)) {
+		if (!e || (e == 1 && n && !is_deceptive(utf8_code_point((struct str){ s.p + i, n })))) {
 			i += n;
 			continue;
 		}
 		buf_add(out, s.p + plain, i - plain);
-		plain = ++i;
-		if (e == 1) {
+		plain = i += MAX(n, (size_t)1);
+		if (e == 1 && n) {
+			buf_printf(out, "\\\\u{%04x}",
+				   utf8_code_point((struct str){ s.p + i - n, n }));
+		} else if (e == 1) {
 			buf_addz(out, "\xef\xbf\xbd");
 			*valid = false;
 		} else if (e == 2) {

@@ -139,6 +139,37 @@ class Sessions(TestCase):
                      ["sessions", "log"]):
             self.assertNotIn("\x1b", self.words(*argv))
 
+    def test_a_forged_record_drives_no_terminal(self):
+        """Who has an unsigned record can make it anew, with any bytes in it; so can a sandbox with names in UTF-8."""
+        evil = "\x1b]0;owned\x07\x1b[31m\x9b31m\u202e\x7f"
+        a = self.ran("sh", "-c", "true", evil)
+        folder = self.bundle(a)
+        events = [json.loads(line) for line in self.words("events", a).splitlines()]
+        for raw in (False, True):
+            lines = self.path("lines", "")
+            with open(lines, "w") as f:
+                for event in (events[0], events[-1]):
+                    event["tenant"] = event["host"] = event["sandbox"] = evil
+                    event["run"].update(backend=evil, tier=evil, reason=evil)
+                    event["degraded"] = [evil]
+                    text = json.dumps(event, ensure_ascii=False)
+                    f.write((text.replace("\\u001b", "\x1b") if raw else text) + "\n")
+            shutil.rmtree(folder)
+            os.mkdir(folder)
+            done = cmd(helper("bundle"), "make", folder, "session=" + a, "lines=" + lines)
+            self.assertCode(done, 0)
+            for argv in (["verify", a], ["verify", "--json", a], ["events", a], ["replay", "--events", a],
+                         ["export", "--format", "json", a], ["export", "--format", "cef", a],
+                         ["export", "--format", "leef", a], ["export", "--format", "ocsf", a], ["evidence", a],
+                         ["diff", a, a], ["sessions"], ["sessions", "--json"], ["sessions", "show", a],
+                         ["sessions", "show", "--json", a], ["sessions", "log"]):
+                done = self.warder(*argv)
+                odd = {c for c in (done.out + done.err).decode() if c not in "\n\t" and not c.isprintable()}
+                self.assertEqual(odd, set(), argv)
+            for line in self.words("events", a).splitlines():
+                self.assertEqual(json.loads(line)["tenant"], evil)
+            self.assertEqual(json.loads(self.words("verify", "--json", a))["degraded"], [evil])
+
     def test_the_host_log_misses_what_is_gone(self):
         a, b = self.ran("true"), self.ran("false")
         self.words("verify", "--host-log")

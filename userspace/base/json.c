@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "userspace/base/plain.h"
+
 /* What a byte needs inside a string: 0 nothing, 'u' \u00XX, 1 start of a multi-byte sequence, else
  * the letter behind the backslash. DEL is escaped too: terminals act on it. */
 static const unsigned char ESCAPE[256] = {
@@ -121,6 +123,17 @@ size_t utf8_length(struct str s)
 	return utf8_sequence((const unsigned char *)s.p, s.n);
 }
 
+uint32_t utf8_code_point(struct str s)
+{
+	uint32_t c = (unsigned char)s.p[0];
+
+	if (s.n > 1)
+		c &= 0x7fu >> s.n;
+	for (size_t i = 1; i < s.n; i++)
+		c = c << 6 | ((unsigned char)s.p[i] & 0x3f);
+	return c;
+}
+
 bool utf8_is_valid(struct str s)
 {
 	const unsigned char *p = (const unsigned char *)s.p;
@@ -136,9 +149,34 @@ bool utf8_is_valid(struct str s)
 	return true;
 }
 
-char *json_escape(char *d, struct str s, bool *valid)
+static char *put_unit(char *d, uint32_t unit)
 {
 	static const char hex[] = "0123456789abcdef";
+
+	*d++ = '\\';
+	*d++ = 'u';
+	for (int shift = 12; shift >= 0; shift -= 4)
+		*d++ = hex[unit >> shift & 15];
+	return d;
+}
+
+/* A character of more than one byte; what a terminal obeys or an eye misses is written out. */
+static char *put_character(char *d, struct str s)
+{
+	uint32_t c = utf8_code_point(s);
+
+	if (!is_deceptive(c)) {
+		memcpy(d, s.p, s.n);
+		return d + s.n;
+	}
+	if (c < 0x10000)
+		return put_unit(d, c);
+	c -= 0x10000;
+	return put_unit(put_unit(d, 0xd800 | c >> 10), 0xdc00 | (c & 0x3ff));
+}
+
+char *json_escape(char *d, struct str s, bool *valid)
+{
 	const unsigned char *p = (const unsigned char *)s.p;
 	size_t i = json_copy_plain(d, s.p, s.n), k;
 
@@ -152,8 +190,7 @@ char *json_escape(char *d, struct str s, bool *valid)
 		} else if (e == 1) {
 			k = utf8_sequence(p + i, s.n - i);
 			if (k) {
-				memcpy(d, p + i, k);
-				d += k;
+				d = put_character(d, (struct str){ s.p + i, k });
 				i += k;
 			} else {
 				memcpy(d, "\xef\xbf\xbd", 3);
@@ -162,10 +199,7 @@ char *json_escape(char *d, struct str s, bool *valid)
 				*valid = false;
 			}
 		} else if (e == 'u') {
-			memcpy(d, "\\u00", 4);
-			d[4] = hex[c >> 4];
-			d[5] = hex[c & 15];
-			d += 6;
+			d = put_unit(d, c);
 			i++;
 		} else {
 			*d++ = '\\';

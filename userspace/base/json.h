@@ -45,7 +45,7 @@ void json_null(struct json *j);
 void json_raw(struct json *j, struct str s);
 void json_base64(struct json *j, struct str bytes);
 
-/* The inside of a JSON string literal: writes the escaped form of s at d, which has room for
+/* The inside of a JSON string literal, with nothing in it that is_deceptive (plain.h): writes the escaped form of s at d, which has room for
  * JSON_ESCAPE_MAX bytes an input byte. Returns the end; *valid becomes false when s was not UTF-8. */
 #define JSON_ESCAPE_MAX 6
 char *json_escape(char *d, struct str s, bool *valid);
@@ -217,6 +217,8 @@ static inline size_t json_copy_plain(char *d, const char *p, size_t n)
 bool utf8_is_valid(struct str s);
 /* Bytes of the well-formed sequence that s begins with; 0 when there is none. s.n > 0. */
 size_t utf8_length(struct str s);
+/* What that sequence, exactly s, stands for. */
+uint32_t utf8_code_point(struct str s);
 /* How many bytes at the end begin a character that is longer than they are: 0 to 3. */
 size_t utf8_unfinished(struct str s);
 

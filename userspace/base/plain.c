@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/base/plain.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "userspace/base/json.h"
@@ -21,15 +22,57 @@ bool is_deceptive(uint32_t c)
 	return false;
 }
 
-static uint32_t code_point(struct str s)
+/* How many bytes from the start are as they should be. */
+static size_t plain_prefix(struct str s)
 {
-	uint32_t c = (unsigned char)s.p[0];
+	size_t i = 0;
 
-	if (s.n > 1)
-		c &= 0x7fu >> s.n;
-	for (size_t i = 1; i < s.n; i++)
-		c = c << 6 | ((unsigned char)s.p[i] & 0x3f);
-	return c;
+	while (i < s.n) {
+		unsigned char c = (unsigned char)s.p[i];
+		struct str rest = { s.p + i, s.n - i };
+		size_t n = c < 0x80 ? 1 : utf8_length(rest);
+
+		if (!n || is_deceptive(n == 1 ? c : utf8_code_point((struct str){ rest.p, n })))
+			break;
+		i += n;
+	}
+	return i;
+}
+
+int plain_json(struct str json, struct buf *room, struct str *ret)
+{
+	bool in_string = false, escaped = false, valid = true;
+	size_t done = plain_prefix(json);
+
+	if (done == json.n) {
+		*ret = json;
+		return 0;
+	}
+	buf_reset(room);
+	for (size_t at = 0;; done = plain_prefix((struct str){ json.p + at, json.n - at })) {
+		struct str odd;
+
+		for (size_t i = at; i < at + done; i++) {
+			in_string ^= !escaped && json.p[i] == '"';
+			escaped = in_string && !escaped && json.p[i] == '\\';
+		}
+		buf_add(room, json.p + at, done);
+		at += done;
+		if (at == json.n)
+			break;
+		odd = (struct str){ json.p + at, json.n - at };
+		odd.n = MAX(utf8_length(odd), (size_t)1);
+		if (buf_reserve(room, odd.n * JSON_ESCAPE_MAX) < 0)
+			return -EMSGSIZE;
+		if (in_string)
+			room->n = (size_t)(json_escape(room->p + room->n, odd, &valid) - room->p);
+		else
+			buf_addc(room, ' ');
+		escaped = false;
+		at += odd.n;
+	}
+	*ret = (struct str){ room->p, room->n };
+	return room->failed ? -ENOMEM : 0;
 }
 
 void plain_text(char *text, char instead, const char *keep)
@@ -39,7 +82,7 @@ void plain_text(char *text, char instead, const char *keep)
 
 	while (left.n) {
 		size_t n = utf8_length(left);
-		bool bad = !n || is_deceptive(code_point((struct str){ left.p, n }));
+		bool bad = !n || is_deceptive(utf8_code_point((struct str){ left.p, n }));
 
 		if (bad && !(n == 1 && strchr(keep, *left.p)))
 			*out++ = instead;

@@ -72,7 +72,7 @@ static int print_events(int fd, struct journal_reader *reader, const struct rule
 			err_wrap(err, r, "record %llu", (unsigned long long)seq);
 			break;
 		}
-		if (r > 0 && (fwrite(rec.p, 1, rec.n, stdout) != rec.n || putchar('\n') == EOF)) {
+		if (r > 0 && !cli_print_record(rec, stdout)) {
 			r = 0; /* the reader of our output has gone, or cli_finish_output tells */
 			break;
 		}

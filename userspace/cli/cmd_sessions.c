@@ -7,6 +7,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/json.h"
+#include "userspace/base/plain.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/sessions.h"
@@ -21,6 +22,7 @@ DEFINE_AUTO(catalog, catalog_close)
 DEFINE_AUTO(session_holds, session_holds_free)
 
 #define SHOW_FACTS 20
+#define TIME_SHOWN 19 /* up to the second */
 #define NOT_GIVEN  PRUNE_NOT_GIVEN
 
 struct sessions_args {
@@ -165,11 +167,12 @@ static void ending(char out[32], const struct catalog_row *row)
 		snprintf(out, 32, "exit %lld", (long long)row->exit_code);
 	else
 		snprintf(out, 32, "%s", *row->reason ? row->reason : "no end");
+	plain_text(out, '?', "");
 }
 
 static int print_row(void *arg, const struct catalog_row *row)
 {
-	char time[RFC3339_NS_LEN + 1] = "-", end[32];
+	char time[RFC3339_NS_LEN + 1] = "-", end[32], tenant[12 + 1];
 	bool *titled = arg;
 
 	if (!*titled)
@@ -180,8 +183,10 @@ static int print_row(void *arg, const struct catalog_row *row)
 		rfc3339_ns(time, row->started_ns);
 	time[10] = ' ';
 	ending(end, row);
+	snprintf(tenant, sizeof(tenant), "%s", *row->tenant ? row->tenant : "-");
+	plain_text(tenant, '?', "");
 	printf("%-19.19s  %-26s  ", time, row->id);
-	printf("%-12.12s %-14s %7llu %7llu %5llu", *row->tenant ? row->tenant : "-", end,
+	printf("%-12s %-14s %7llu %7llu %5llu", tenant, end,
 	       (unsigned long long)row->records, (unsigned long long)row->alerts,
 	       (unsigned long long)row->lost);
 	print_safe("  ", *row->command ? row->command : "-", 100);
@@ -268,7 +273,8 @@ static int show_row(void *arg, const struct catalog_row *row)
 	print_safe("name      ", row->name, 100);
 	print_safe("tenant    ", row->tenant, 100);
 	print_safe("host      ", row->host, 100);
-	printf("backend   %s, %s probes\n", row->backend, *row->tier ? row->tier : "unknown");
+	print_safe("backend   ", row->backend, 100);
+	print_safe("probes    ", *row->tier ? row->tier : "unknown", 100);
 	if (row->started_ns) {
 		rfc3339_ns(time, row->started_ns);
 		printf("started   %s\n", time);
@@ -355,18 +361,17 @@ struct log_print {
 static void print_log_line(const struct hostlog_line *l, bool json)
 {
 	auto_buf struct buf out = { 0 };
-	struct str cells[] = { l->kind, l->session.n ? l->session : STR("-"), l->who, l->data };
+	struct str time = { l->time.p, MIN(l->time.n, (size_t)TIME_SHOWN) };
+	struct str cells[] = { time, l->kind, l->session.n ? l->session : STR("-"), l->who, l->data };
 
 	if (json) {
-		fwrite(l->text.p, 1, l->text.n, stdout);
-		putchar('\n');
+		cli_print_record(l->text, stdout);
 		return;
 	}
-	printf("%.19s", l->time.p);
 	for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
 		buf_reset(&out);
 		text_for_terminal(cells[i], 1000, &out);
-		printf(i == 0 ? "  %-8.*s" : "  %.*s", (int)out.n, out.p);
+		printf("%s%-*.*s", i ? "  " : "", i == 1 ? 8 : 0, (int)out.n, out.p);
 	}
 	putchar('\n');
 }

@@ -5,6 +5,7 @@
 #include "exporters/scan.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/json.h"
+#include "userspace/base/plain.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -51,13 +52,15 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 static void find_degraded(int bundle, const struct verify_report *rep, struct buf *ret)
 {
 	struct journal_reader *reader = NULL;
+	auto_buf struct buf room = { 0 };
 	struct str rec, list;
 	uint64_t seq;
 
 	if (rep->state == VERIFY_ALTERED || journal_reader_open(&reader, bundle, NULL) < 0)
 		return;
 	if (journal_reader_next(reader, &rec, &seq, NULL) > 0 && seq == 1 &&
-	    scan_find(rec, "degraded", &list) && list.n > 2)
+	    plain_json(rec, &room, &rec) == 0 && scan_find(rec, "degraded", &list) && list.n > 2 &&
+	    *list.p == '[')
 		buf_add(ret, list.p, list.n);
 	journal_reader_free(reader);
 }
@@ -118,11 +121,11 @@ static void print_json(const struct verify_report *rep, const struct buf *degrad
 static void print_words(struct str list)
 {
 	struct scan s = scan_of(list);
-	struct str v, word;
+	struct str v;
 
 	for (bool first = true; scan_element(&s, &v); first = false)
-		if (scan_string(v, &word))
-			printf("%s%.*s", first ? "" : ", ", (int)word.n, word.p);
+		printf("%s%.*s", first ? "" : ", ", (int)v.n - 2 * (*v.p == '"'),
+		       v.p + (*v.p == '"'));
 }
 
 static void print_text(const struct verify_report *rep, bool has_keys, const struct buf *degraded)

@@ -76,7 +76,9 @@ static int render_one(struct work *w, struct str rec, struct err *err)
 		*err = (struct err){ 0 };
 		return 0;
 	}
-	if (fwrite(text.p, 1, text.n, w->out) != text.n || putc('\n', w->out) == EOF)
+	if (renderer_format(w->renderer)->render
+		    ? fwrite(text.p, 1, text.n, w->out) != text.n || putc('\n', w->out) == EOF
+		    : !cli_print_record(text, w->out))
 		return -EIO;
 	w->written++;
 	return 1;

@@ -129,6 +129,18 @@ int cli_record_wanted(const struct rule_filter *f, struct arena *arena, struct s
 	return r < 0 ? r : rule_filter_match(f, &ev);
 }
 
+bool cli_print_record(struct str record, FILE *out)
+{
+	auto_buf struct buf room = { 0 };
+	struct str line;
+
+	if (plain_json(record, &room, &line) < 0) {
+		errno = ENOMEM;
+		return false;
+	}
+	return fwrite(line.p, 1, line.n, out) == line.n && putc('\n', out) != EOF;
+}
+
 const char *cli_member(struct str object, const char *key, char *ret, size_t size)
 {
 	scan_text(object, key, ret, size);

@@ -31,6 +31,9 @@ int cli_load_rules(struct ruleset **ret, bool default_packs, const struct option
 /* 1: it matches, or there is no condition; 0; -errno when it is no event of ours. The arena is emptied. */
 int cli_record_wanted(const struct rule_filter *f, struct arena *arena, struct str record,
 		      struct err *err);
+/* A record as a line, whoever wrote it: one that was forged is still one line, and drives no terminal. False: nobody
+ * reads on, or closing tells. */
+bool cli_print_record(struct str record, FILE *out);
 /* The text of a JSON object's member, a string's without its quotes; empty where there is none. It comes from an
  * engine or a sandbox: what a terminal would act on becomes '?'. Returns `ret`. */
 const char *cli_member(struct str object, const char *key, char *ret, size_t size);

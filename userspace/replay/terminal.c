@@ -5,17 +5,6 @@
 #include "userspace/base/plain.h"
 #include "userspace/replay/timeline.h"
 
-static uint32_t code_point(struct str s)
-{
-	uint32_t c = (unsigned char)s.p[0];
-
-	if (s.n > 1)
-		c &= 0x7fu >> s.n;
-	for (size_t i = 1; i < s.n; i++)
-		c = c << 6 | ((unsigned char)s.p[i] & 0x3f);
-	return c;
-}
-
 int text_for_terminal(struct str s, size_t max, struct buf *out)
 {
 	size_t start = out->n;
@@ -32,7 +21,7 @@ int text_for_terminal(struct str s, size_t max, struct buf *out)
 			buf_printf(out, "\\x%02x", (unsigned char)s.p[0]);
 			n = 1;
 		} else {
-			c = code_point((struct str){ s.p, n });
+			c = utf8_code_point((struct str){ s.p, n });
 			if (c == '\\')
 				buf_addz(out, "\\\\");
 			else if (is_deceptive(c))

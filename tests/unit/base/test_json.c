@@ -98,6 +98,18 @@ static void strings_are_escaped(void **state)
 	assert_str("\n123456789abcdef", 16, "\"\\n123456789abcdef\"", true);
 }
 
+/* What a terminal obeys or an eye misses is written out, so that a line of JSON can be shown as it is. */
+static void nothing_deceptive_stays(void **state)
+{
+	(void)state;
+	assert_str("\xc2\x9b"
+		   "31m",
+		   5, "\"\\u009b31m\"", true); /* CSI of 8 bits */
+	assert_str("\xe2\x80\xae.txt", 7, "\"\\u202e.txt\"", true);
+	assert_str("\xf3\xa0\x81\x81", 4, "\"\\udb40\\udc41\"", true); /* a tag, U+E0041 */
+	assert_str("\xc2\xa0", 2, "\"\xc2\xa0\"", true);
+}
+
 /* RFC 3629: shortest forms, no surrogates, nothing above U+10FFFF. */
 static void utf8_is_judged_exactly(void **state)
 {
@@ -230,6 +242,7 @@ int main(void)
 		cmocka_unit_test(nesting_and_commas),
 		cmocka_unit_test(too_deep_is_a_failure),
 		cmocka_unit_test(strings_are_escaped),
+		cmocka_unit_test(nothing_deceptive_stays),
 		cmocka_unit_test(utf8_is_judged_exactly),
 		cmocka_unit_test(every_byte_at_every_place),
 		cmocka_unit_test(characters_on_the_edge_of_a_piece),

@@ -44,10 +44,37 @@ static void what_a_terminal_obeys_goes(void **state)
 	}
 }
 
+static void a_record_is_one_line(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{ "{\"a\":\"gr\303\274n \\n\"}", "{\"a\":\"gr\303\274n \\n\"}" },
+		{ "{\"a\":\"x\033[31m\"}", "{\"a\":\"x\\u001b[31m\"}" },
+		{ "{\"a\":\"x\n{\\\"k\\\":1}\"}\n{}", "{\"a\":\"x\\n{\\\"k\\\":1}\"} {}" },
+		{ "{\"a\\\\\":\n\"\302\233\377\"}", "{\"a\\\\\": \"\\u009b\357\277\275\"}" },
+		{ "\033\302\233", "  " },
+		{ "", "" },
+	};
+	struct buf room;
+
+	(void)state;
+	buf_init(&room, 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct str line;
+
+		assert_int_equal(plain_json(str_from(rows[i].in), &room, &line), 0);
+		assert_int_equal(line.n, strlen(rows[i].out));
+		assert_memory_equal(line.p, rows[i].out, line.n);
+	}
+	buf_done(&room);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_terminal_obeys_goes),
+		cmocka_unit_test(a_record_is_one_line),
 	};
 
 	return cmocka_run_group_tests_name("plain", tests, NULL, NULL);
