@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/store/files.h"
 #include "userspace/store/verify.h"
 
 #define PROGRESS_STEP (4 << 20)
+#define TRIES_MAX     4
 
 const char *verify_state_name(enum verify_state s)
 {
@@ -395,35 +397,62 @@ static int verify_run(struct verify *v, struct err *err)
 	return 0;
 }
 
+static void verify_done(struct verify *v)
+{
+	segment_file_close(&v->file);
+	checkpoint_file_close(&v->log);
+	terminal_walk_done(&v->tty);
+	verify_blobs_done(&v->blobs);
+	unpacker_done(&v->unpacker);
+	chain_free(v->chain);
+	buf_done(&v->manifest_text);
+	free(v->tree);
+}
+
+/* Changes whenever the bundle does. */
+static uint64_t mark_of(int dirfd)
+{
+	uint64_t bytes, mark;
+
+	return store_size(dirfd, &bytes, &mark) < 0 ? 0 : mark;
+}
+
 int store_verify_signed(int dirfd, const struct verify_options *opt, struct verify_report *ret,
 			verify_progress_fn fn, void *arg, struct err *err)
 {
 	static const struct verify_options none;
-	struct verify_report report = { 0 };
-	struct verify v = {
-		.dirfd = dirfd,
-		.report = &report,
-		.file = SEGMENT_FILE_NONE,
-		.log = CHECKPOINT_FILE_NONE,
-		.tty = TERMINAL_WALK_NONE,
-		.opt = opt ? opt : &none,
-		.next_seq = 1,
-		.fn = fn,
-		.arg = arg,
-	};
-	int r;
+	struct verify_report report;
+	struct verify v;
+	uint64_t mark = mark_of(dirfd), before;
+	int r, tries = 0;
 
-	r = verify_run(&v, err);
+	/* Its files are read one after the other: of one that is being written they may be of different moments, which
+	 * looks like a change. What grew meanwhile is read again. */
+	for (;;) {
+		report = (struct verify_report){ 0 };
+		v = (struct verify){
+			.dirfd = dirfd,
+			.report = &report,
+			.file = SEGMENT_FILE_NONE,
+			.log = CHECKPOINT_FILE_NONE,
+			.tty = TERMINAL_WALK_NONE,
+			.opt = opt ? opt : &none,
+			.next_seq = 1,
+			.fn = fn,
+			.arg = arg,
+		};
+		r = verify_run(&v, err);
+		if (r < 0 || report.state != VERIFY_ALTERED || ++tries == TRIES_MAX)
+			break;
+		before = mark;
+		mark = mark_of(dirfd);
+		if (mark == before)
+			break;
+		verify_done(&v);
+	}
 	verify_log_foreign(&v);
 	verify_witness_end(&v);
-	segment_file_close(&v.file);
-	checkpoint_file_close(&v.log);
-	terminal_walk_done(&v.tty);
-	verify_blobs_done(&v.blobs);
-	unpacker_done(&v.unpacker);
-	chain_free(v.chain);
-	buf_done(&v.manifest_text);
-	free(v.tree);
+	verify_done(&v);
 	if (r < 0)
 		return r;
 	*ret = report;

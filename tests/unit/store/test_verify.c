@@ -323,6 +323,57 @@ static void test_progress(void **state)
 	bundle_free(&b);
 }
 
+#define NOISE_LEN (STORE_RECORD_MAX - 64)
+
+/* A record that does not compress. */
+static void append_noise(struct journal *j)
+{
+	char *rec = malloc(STORE_RECORD_MAX);
+	size_t n = (size_t)sprintf(rec, "{\"seq\":%llu,\"pad\":\"",
+				   (unsigned long long)journal_next_seq(j));
+	uint64_t x = journal_next_seq(j) * 88172645463325252ull + 1;
+
+	while (n < NOISE_LEN) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		rec[n++] = (char)('#' + x % 57);
+	}
+	memcpy(rec + n, "\"}", 2);
+	assert_int_equal(journal_append(j, (struct str){ rec, n + 2 }), 0);
+	assert_int_equal(journal_commit(j), 0);
+	free(rec);
+}
+
+/* The writer's last act, when the verifier has read the manifest and much of the records. */
+static void seal_meanwhile(void *arg, uint64_t done, uint64_t total)
+{
+	struct journal **j = arg;
+
+	(void)done;
+	(void)total;
+	if (!*j)
+		return;
+	append_noise(*j);
+	seal(*j, 0);
+	journal_free(take_ptr(*j));
+}
+
+static void test_sealed_while_it_is_read(void **state)
+{
+	struct bundle b = bundle_new();
+	struct journal *j = create(&b, 0);
+	struct verify_report rep;
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		append_noise(j);
+	assert_int_equal(store_verify(b.fd, &rep, seal_meanwhile, &j, NULL), 0);
+	assert_null(j);
+	assert_string_equal(rep.text, "intact and sealed: 7 records, no gaps; not signed");
+	bundle_free(&b);
+}
+
 #ifdef __SANITIZE_ADDRESS__
 #define RECORDS 1000 /* what it keeps of freed memory would be measured */
 #else
@@ -392,6 +443,7 @@ int main(void)
 		cmocka_unit_test(test_segments_moved),
 		cmocka_unit_test(test_recomputed_frame),
 		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_sealed_while_it_is_read),
 		cmocka_unit_test(test_memory_is_bounded),
 	};
 
