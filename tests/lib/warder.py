@@ -22,7 +22,8 @@ import time
 import unittest
 
 __all__ = ["SRC", "BUILD", "WARDER", "TestCase", "Session", "NetNS", "DnsServer", "MockKafka", "cmd", "helper",
-           "kcat_read", "need", "need_root", "TIMEOUT", "field", "wait_for", "loop_mount", "idmapped", "own_cgroups", "IN_VM", "SLOW", "PYTHON_IN_SANDBOX"]
+           "kcat_read", "need", "need_root", "TIMEOUT", "field", "wait_for", "loop_mount", "idmapped", "own_cgroups", "children",
+           "descendants", "comm_of", "state_of", "is_alive", "has_argument", "engine_of", "IN_VM", "SLOW", "PYTHON_IN_SANDBOX"]
 
 SRC = os.environ.get("WARDER_SRC") or os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -155,6 +156,70 @@ def field(event, name, default=None):
     return event
 
 
+# ---- processes, which may end while they are looked at ----
+
+def _stat(pid):
+    """(name, state, parent); of one that is gone ("", "X", 0)."""
+    try:
+        with open("/proc/%d/stat" % pid, errors="replace") as f:
+            head, _, tail = f.read().rpartition(") ")
+    except (FileNotFoundError, ProcessLookupError):
+        return "", "X", 0
+    state, parent = tail.split()[:2]
+    return head.partition(" (")[2], state, int(parent)
+
+
+def _pids():
+    return map(int, filter(str.isdigit, os.listdir("/proc")))
+
+
+def children(pid):
+    # By their parent: the kernel's own list leaves some out while others end.
+    return [p for p in _pids() if _stat(p)[2] == pid]
+
+
+def descendants(pid):
+    """All below, without the process itself."""
+    below = {}
+    for p in _pids():
+        below.setdefault(_stat(p)[2], []).append(p)
+    found, at = [], [pid]
+    while at:
+        at = [p for top in at for p in below.get(top, [])]
+        found += at
+    return found
+
+
+def comm_of(pid):
+    return _stat(pid)[0]
+
+
+def state_of(pid):
+    """A letter, as in /proc/PID/stat; X: it is gone."""
+    return _stat(pid)[1]
+
+
+def is_alive(pid):
+    return state_of(pid) not in "ZX"
+
+
+def has_argument(argument):
+    """Whether any process has `argument` in its argument vector."""
+    for pid in _pids():
+        try:
+            with open("/proc/%d/cmdline" % pid, "rb") as f:
+                if argument in f.read().split(b"\0"):
+                    return True
+        except OSError:
+            pass
+    return False
+
+
+def engine_of(pid):
+    """The engine of a `warder run`, once it is there."""
+    return wait_for("the engine of %d" % pid, lambda: [p for p in children(pid) if comm_of(p) == "warder-engine"])[0]
+
+
 def own_cgroups():
     """Control groups of ours that exist now, in any hierarchy."""
     import leftovers
@@ -257,7 +322,7 @@ class TestCase(unittest.TestCase):
         if proc.poll() is None:
             proc.terminate()
             try:
-                proc.wait(10)
+                proc.wait(60 * SLOW)
             except subprocess.TimeoutExpired:
                 proc.kill()
                 proc.wait()

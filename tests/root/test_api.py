@@ -626,8 +626,7 @@ class Rights(ApiCase):
     def test_the_front_has_no_rights(self):
         self.start()
         self.ok("GET", "/v1/version")
-        front = [p for p in map(int, filter(str.isdigit, os.listdir("/proc"))) if self.parent(p) == self.agent.pid
-                 and self.comm(p) == "warder-api"]
+        front = [p for p in children(self.agent.pid) if comm_of(p) == "warder-api"]
         self.assertEqual(len(front), 1)
         with open("/proc/%d/status" % front[0]) as f:
             status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
@@ -647,22 +646,6 @@ class Rights(ApiCase):
             except (OSError, http.client.HTTPException):
                 return False
         wait_for("another one", again)
-
-    @staticmethod
-    def parent(pid):
-        try:
-            with open("/proc/%d/stat" % pid) as f:
-                return int(f.read().rpartition(")")[2].split()[1])
-        except OSError:
-            return 0
-
-    @staticmethod
-    def comm(pid):
-        try:
-            with open("/proc/%d/comm" % pid) as f:
-                return f.read().rstrip("\n")
-        except OSError:
-            return ""
 
 
 class Hostile(ApiCase):

@@ -421,7 +421,7 @@ except OSError as e:
             PYTHON_IN_SANDBOX, "-c", script, stdin=subprocess.PIPE,
             options=["--net", "allow=good.example", "--net-dns", RESOLVER], netns=self.net.host)
         self.assertEqual(proc.stdout.readline(), b"web\n")
-        helpers = [p for p in self.children(proc.pid) if self.comm(p) == "warder-net"]
+        helpers = [p for p in children(proc.pid) if comm_of(p) == "warder-net"]
         self.assertEqual(len(helpers), 1)
         with open("/proc/%d/status" % helpers[0]) as f:
             status = dict(line.split(":", 1) for line in f)
@@ -429,31 +429,12 @@ except OSError as e:
                          ["0" * 16] * 3 + ["1", "2"])
         self.assertNotIn("0", status["Uid"].split())
         os.kill(helpers[0], signal.SIGKILL)
-        wait_for("the helper's end", lambda: self.comm(helpers[0]) != "warder-net" or self.state(helpers[0]) == "Z")
+        wait_for("the helper's end", lambda: not is_alive(helpers[0]))
         s = finish(b"\n")
         self.assertIn(s.out.strip(), (b"gaierror", b"ConnectionRefusedError"), s)
         self.assertIn(b"helper ended", s.err)
         self.assertEqual(s.code, 0)
         self.assertEqual(len([e for e in s.kinds("audit.degraded") if "network helper" in json.dumps(e)]), 1)
-
-    @staticmethod
-    def children(pid):
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            return [int(p) for p in f.read().split()]
-
-    @staticmethod
-    def stat(pid):
-        try:
-            with open("/proc/%d/stat" % pid) as f:
-                return f.read()
-        except OSError:
-            return "0 () X"
-
-    def comm(self, pid):
-        return self.stat(pid).split("(", 1)[1].rsplit(")", 1)[0]
-
-    def state(self, pid):
-        return self.stat(pid).rsplit(") ", 1)[-1].split()[0]
 
     def test_host_is_marked_unsafe(self):
         s = self.go(None, command=["true"], options=["--net", "host", "--net-limit", "rate=1"])

@@ -10,33 +10,9 @@ import unittest
 from warder import *
 
 
-def children(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        return [int(p) for p in f.read().split()]
-
-
 def status(pid):
     with open("/proc/%d/status" % pid) as f:
         return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-
-
-def engine_of(pid):
-    for child in children(pid):
-        if status(child)["Name"] == "warder-engine":
-            return child
-    raise AssertionError("no engine below %d" % pid)
-
-
-def is_alive(argument):
-    """Does any process have `argument` in its argument vector?"""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/cmdline" % pid, "rb") as f:
-                if argument in f.read().split(b"\0"):
-                    return True
-        except OSError:
-            pass
-    return False
 
 
 class Engine(TestCase):
@@ -83,7 +59,7 @@ class Engine(TestCase):
         s = finish()
         self.assertCode(s, 125)
         self.assertIn(b"engine died", s.err)
-        self.assertFalse(is_alive(b"300.75"))
+        self.assertFalse(has_argument(b"300.75"))
         self.assertEqual(s.result["reason"], "internal")
         # what was committed before is there, and it is not called complete
         self.assertEqual(s.verify().code, 2)
@@ -102,15 +78,15 @@ class Engine(TestCase):
         out, err = follow.communicate(timeout=TIMEOUT)
         self.assertEqual(follow.returncode, 125)
         self.assertRegex(err, rb"its writer has gone and left no seal; what is there ends at record \d+\n")
-        wait_for("the sandbox to end", lambda: not is_alive(b"300.77"))
+        wait_for("the sandbox to end", lambda: not has_argument(b"300.77"))
         self.assertCode(self.session("true"), 0)
 
     def test_without_root_part_the_record_is_closed(self):
         proc, finish, engine = self.running("300.76")
         proc.kill()
         s = finish()
-        wait_for("the engine to end", lambda: not os.path.exists("/proc/%d" % engine))
-        self.assertFalse(is_alive(b"300.76"))
+        wait_for("the engine to end", lambda: not is_alive(engine))
+        wait_for("the sandbox to end", lambda: not has_argument(b"300.76"))
         self.assertEqual(s.verify().code, 0)
         self.assertEqual(s.events[-1]["kind"], "session.stop")
         self.assertEqual(s.events[-1]["run"]["reason"], "internal")

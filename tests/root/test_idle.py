@@ -8,12 +8,7 @@ import tempfile
 import unittest
 
 from probes import remove_cgroup, v2_mount
-from warder import cmd, helper, need_root
-
-
-def children(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        return [int(p) for p in f.read().split()]
+from warder import children, cmd, helper, need_root
 
 
 def hooks_on_calls(pid):

@@ -149,7 +149,7 @@ class Nursery(AgentCase):
     def test_a_flood_costs_its_maker(self):
         self.start()
         loud, quiet = self.create("--name", "loud"), self.create("--name", "quiet")
-        engines = [pid for pid, argv in self.ours("keep", root=False) if argv[3] == loud and self.is_engine(pid)]
+        engines = [pid for pid, argv in self.ours("keep", root=False) if argv[3] == loud and comm_of(pid) == "warder-engine"]
         self.assertEqual(len(engines), 1)
         flood = subprocess.Popen([WARDER, "exec", "loud", "sh", "-c", "echo up; read x; i=0; "
                                   "while [ $i -lt 20000 ]; do : > /workspace/f; i=$((i+1)); done; echo done"],
@@ -179,10 +179,6 @@ class Nursery(AgentCase):
         self.assertGreater(lost, 0)
         self.assertEqual(lost + len([e for e in events if e["kind"] == "file.open" and e["file"]["path"] == "/workspace/f"]), 20000)
         self.assertEqual(self.warder("verify", self.bundle(loud)).code, 3)
-
-    def is_engine(self, pid):
-        with open("/proc/%d/comm" % pid) as f:
-            return f.read() == "warder-engine\n"
 
     def test_who_is_killed_leaves_nothing(self):
         self.start()

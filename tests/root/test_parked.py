@@ -30,13 +30,6 @@ class Parked(AgentCase):
         except FileNotFoundError:
             return []
 
-    def is_alive(self, pid):
-        try:
-            with open("/proc/%d/stat" % pid) as f:
-                return f.read().rpartition(")")[2].split()[0] != "Z"
-        except FileNotFoundError:
-            return False
-
     def one(self, other_than=None):
         return wait_for("a parked one", lambda: [p for p in self.parked() if p != other_than] or None, 120)[0]
 
@@ -52,8 +45,8 @@ class Parked(AgentCase):
         second = self.one(first)  # made anew
         done = self.warder("run", "--quiet", "--", "sh", "-c", "cat; pwd; exit 3", input=b"in ")
         self.assertEqual((done.code, done.out), (3, b"in /workspace\n"))
-        wait_for("its end", lambda: not self.is_alive(second))
-        self.assertTrue(self.is_alive(first))
+        wait_for("its end", lambda: not is_alive(second))
+        self.assertTrue(is_alive(first))
         self.assertEqual(self.warder("exec", "box", "echo", "x").out, b"x\n")
         self.assertCode(self.warder("rm", "box"), 0)
         self.wait_sealed(box)
@@ -62,7 +55,7 @@ class Parked(AgentCase):
         self.assertContiguous(events)
         self.assertIn(["echo", "x"], [e["proc"]["args"] for e in events if e["kind"] == "exec" and e["outcome"] == "success"])
         self.assertFalse([e for e in events if e["kind"] == "gap" or e.get("degraded")])
-        self.assertFalse(self.is_alive(first))
+        self.assertFalse(is_alive(first))
 
     def test_rules_kill_as_before(self):
         self.start("parked: 1\n")
@@ -88,13 +81,13 @@ class Parked(AgentCase):
         wait_for("both", lambda: len(self.parked()) == 2, 120)
         waiting = self.parked()
         self.end_agent(signal.SIGKILL)
-        wait_for("their end", lambda: not any(map(self.is_alive, waiting)))
+        wait_for("their end", lambda: not any(map(is_alive, waiting)))
         self.assertEqual(self.parked(), [])
         self.start("parked: 1\n")
         taken = self.one()
         box = self.create("--name", "box")
         self.end_agent()  # those that are in use go on
-        self.assertTrue(self.is_alive(taken))
+        self.assertTrue(is_alive(taken))
         self.start("parked: 0\n")
         self.assertEqual([r["session"] for r in self.ps()], [box])
         self.assertEqual(self.parked(), [])
@@ -106,7 +99,7 @@ class Parked(AgentCase):
         self.assertEqual(self.warder("run", "--quiet", "--", "echo", "x").out, b"x\n")  # its socket is dead
         second = self.one(first)
         self.agent.send_signal(signal.SIGHUP)
-        wait_for("a new one", lambda: not self.is_alive(second) and self.one(second), 120)
+        wait_for("a new one", lambda: not is_alive(second) and self.one(second), 120)
 
 
 if __name__ == "__main__":

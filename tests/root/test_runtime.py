@@ -161,14 +161,15 @@ class Ends(SandboxCase):
         """The outer layer: who should have ended it does not run any more."""
         before = set(self.left())
         name = self.session_name()
-        proc, report = self.start("sh", "-c", "echo up; exec sleep 1000", options=["--session", name, "--timeout", "2s"])
+        proc, report = self.start("sh", "-c", "echo up; exec sleep 1000", options=["--session", name, "--timeout", "%ds" % (10 * SLOW)])
         self.assertEqual(proc.stdout.readline(), b"up\n")
         leaf = [c for c in self.left() if c.endswith("/" + name) and os.path.exists(c + "/cgroup.freeze")][0]
         with open(leaf + "/cgroup.procs") as f:
             inits = [int(p) for p in f.read().split() if os.readlink("/proc/%s/exe" % p).startswith("/memfd:")]
         self.assertEqual(len(inits), 1)
         os.kill(inits[0], signal.SIGSTOP)
-        proc.communicate(timeout=60)
+        wait_for("init to be stopped before the time is over", lambda: state_of(inits[0]) == "T")
+        proc.communicate(timeout=TIMEOUT)
         with open(report) as f:
             self.assertEqual(json.load(f)["reason"], "timeout")
         self.assertClean(before)

@@ -203,10 +203,9 @@ class Snapshot(AgentCase):
     def stop(pid):
         try:
             os.kill(pid, signal.SIGSTOP)
-            with open("/proc/%d/stat" % pid) as f:
-                return f.read().rpartition(")")[2].split()[0] != "Z"
-        except OSError:
+        except ProcessLookupError:
             return False
+        return is_alive(pid)
 
     def test_the_keeper_is_killed(self):
         self.start()

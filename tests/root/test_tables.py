@@ -17,13 +17,7 @@ AGENT_MAX_MB = 38  # against growth, with what waits while it is behind; caught 
 
 def agents(pid):
     """warder and its engine: not what is in the sandbox."""
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        children = f.read().split()
-    found = [pid]
-    for p in children:
-        with open("/proc/%s/comm" % p) as f:
-            found += [int(p)] if f.read() == "warder-engine\n" else []
-    return found
+    return [pid, engine_of(pid)]
 
 
 def held_in_kernel(pid):
