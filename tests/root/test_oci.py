@@ -161,6 +161,127 @@ class Bundle(Oci):
         self.assertCode(self.oci("delete", "c1"), 0)
         return self.said(self.out)
 
+    def create_slowly(self):
+        """A create that stands still in the middle: its keeper lives, and waits for somebody at a full console socket.
+        (the process, a function that lets it go on)"""
+        place = self.path("console")
+        listener, first = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        for s in (listener, first):
+            self.addCleanup(s.close)
+        listener.bind(place)
+        listener.listen(0)
+        first.connect(place)
+        conf = self.conf("sh", "-c", "echo ran; sleep 1000")
+        conf["process"]["terminal"] = True
+        proc = subprocess.Popen([self.program, "create", "--bundle", self.bundle(conf), "--console-socket", place, "c1"],
+                                env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(self._end, proc)
+        self.addCleanup(proc.stderr.close)
+        self.addCleanup(self.oci, "delete", "--force", "c1")
+
+        def go_on():
+            for _ in range(2):
+                peer, _ = listener.accept()
+                self.addCleanup(peer.close)
+        self.addCleanup(listener.close)  # before delete: it would wait for the keeper, who waits for us
+        wait_for("the keeper", lambda: self.oci("state", "c1").code == 0 and self.state()["pid"])
+        return proc, go_on
+
+    def test_being_created(self):
+        """It lives from its first moment on: it is not what has stopped, and nobody starts or removes it."""
+        proc, go_on = self.create_slowly()
+        self.assertEqual(self.state()["status"], "creating")
+        self.assertIn(b"creating", self.oci("list").out)
+        for wrong in (["start", "c1"], ["delete", "c1"], ["exec", "c1", "true"], ["pause", "c1"],
+                      ["create", "-b", self.path("bundle"), "c1"]):
+            done = self.oci(*wrong)
+            self.assertCode(done, 1)
+        go_on()
+        self.assertEqual(proc.wait(TIMEOUT), 0)
+        self.assertEqual(self.state()["status"], "created")
+        self.assertCode(self.oci("delete", "c1"), 0)
+        self.assertNothingLeft()
+
+    def test_deleted_while_it_is_created(self):
+        proc, go_on = self.create_slowly()
+        delete = subprocess.Popen([self.program, "delete", "--force", "c1"], env=self.env)
+        self.addCleanup(self._end, delete)
+        go_on()
+        self.assertEqual(delete.wait(TIMEOUT), 0)
+        proc.wait(TIMEOUT)  # it was there for a moment, or not even that
+        self.assertNothingLeft()
+
+    def test_keeper_killed_while_it_is_created(self):
+        proc, _ = self.create_slowly()
+        os.kill(self.state()["pid"], signal.SIGKILL)
+        self.assertEqual(proc.wait(TIMEOUT), 1)
+        self.assertIn(b"keeper died", proc.stderr.read())
+        self.assertNothingLeft()
+
+    def test_create_killed(self):
+        """Who called create has gone, so nobody will ever say start: the keeper ends, too."""
+        proc, go_on = self.create_slowly()
+        keeper = self.state()["pid"]
+        proc.kill()
+        proc.wait(TIMEOUT)
+        go_on()
+        self.assertEqual(self.ended(keeper), 137)
+        self.assertEqual(self.state()["status"], "stopped")
+        self.assertCode(self.oci("delete", "c1"), 0)
+        self.assertNothingLeft()
+
+    def test_told_to_end_before_the_start(self):
+        """By a signal to the process that the pid file names."""
+        pid = self.create(self.conf("sh", "-c", "echo ran"))
+        os.kill(pid, signal.SIGTERM)
+        self.assertEqual(self.ended(pid), 137)
+        self.assertEqual((self.state()["status"], self.said(self.out)), ("stopped", ""))
+        self.assertCode(self.oci("delete", "c1"), 0)
+        self.assertNothingLeft()
+
+    def test_pid_file(self):
+        """Where it cannot be written, nothing runs, and that is said."""
+        self.create(self.conf("true"), "--pid-file", "/no/such/file", code=1)
+        self.assertIn("/no/such/file", self.said(self.err))
+        self.assertNothingLeft()
+        pid = self.create(self.conf("sleep", "1000"))
+        self.assertCode(self.oci("start", "c1"), 0)
+        for options in ([], ["--detach"]):
+            done = self.oci("exec", *options, "--pid-file", "/no/such/file", "c1", "sh", "-c", "echo ran > /tmp/ran")
+            self.assertCode(done, 1)
+            self.assertIn(b"/no/such/file", done.err)
+        self.assertCode(self.oci("exec", "c1", "ls", "/tmp/ran"), 1)
+        self.assertCode(self.oci("kill", "c1", "KILL"), 0)
+        self.assertEqual(self.ended(pid), 137)
+
+    def test_keeper_alone_holds_it(self):
+        """Nobody that it started keeps it alive, or is taken for it."""
+        pid = self.create(self.conf("sleep", "1000"))
+        self.assertCode(self.oci("start", "c1"), 0)
+        lock = os.stat(os.path.join(self.env["WARDER_RUN"], "oci", "c1", "lock"))
+        holders = set()
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                for fd in os.listdir("/proc/%s/fd" % entry):
+                    st = os.stat("/proc/%s/fd/%s" % (entry, fd))
+                    if (st.st_dev, st.st_ino) == (lock.st_dev, lock.st_ino):
+                        holders.add(int(entry))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                pass
+        self.assertEqual(holders, {pid})
+
+    def test_counted_by_its_policy(self):
+        """What others see of it, and quotas count, is what its options come to."""
+        conf = self.conf("sleep", "1000")
+        del conf["linux"]["resources"]["memory"]
+        conf["annotations"] = {"warder.policy": self.path("p.yaml", "tenant: t7\nlimits:\n  memory: 64M\n")}
+        agent = subprocess.Popen([WARDER, "agent"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self._end, agent)
+        wait_for("the agent", lambda: self.warder("ps").code == 0)
+        self.create(conf)
+        (row,) = [json.loads(line) for line in self.warder("ps", "--json").out.splitlines()]
+        self.assertEqual((row["tenant"], row["memory"]), ("t7", 64 << 20))
+
     def test_life_cycle(self):
         """created (nothing of the payload has run), running, stopped; what each command says when it is not its time."""
         vol = idmapped(self, "vol")
@@ -353,6 +474,30 @@ class Bundle(Oci):
             text += os.read(master, 4096)
         self.assertIn(b"33 99", text)
         self.assertEqual(self.ended(pid), 0)
+
+    def test_exec_with_a_terminal(self):
+        """Of a size, also where nobody says one."""
+        self.create(self.conf("sleep", "1000"))
+        self.assertCode(self.oci("start", "c1"), 0)
+        process = self.conf("stty", "size")["process"]
+        process.update(terminal=True, consoleSize={"height": 0, "width": 0})
+        place, wanted = self.path("console"), self.path("p.json", json.dumps(process))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.bind(place)
+            s.listen(1)
+            s.settimeout(60)
+            for argv in (["--tty", "c1", "stty", "size"], ["--process", wanted, "c1"]):
+                self.assertCode(self.oci("exec", "--detach", "--console-socket", place, *argv), 0)
+                peer, _ = s.accept()
+                with peer:
+                    _, (master,), _, _ = socket.recv_fds(peer, 256, 1)
+                text = b""
+                try:
+                    while b"\n" not in text:
+                        text += os.read(master, 4096)
+                finally:
+                    os.close(master)
+                self.assertEqual(text.split(), [b"24", b"80"])
 
     def test_rule_kills(self):
         conf = self.conf("sh", "-c", "id forbidden; sleep 1000")

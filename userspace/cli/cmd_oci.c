@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `warder oci`, or `warder-oci`: the command line of an OCI runtime, as runc and crun have it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,8 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "runtime/host.h"
-#include "runtime/sandbox.h"
 #include "exporters/scan.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
@@ -23,10 +22,10 @@
 #include "userspace/cli/commands.h"
 #include "userspace/cli/oci.h"
 #include "userspace/cli/util.h"
-#include "userspace/pipeline/registry.h"
 #include "userspace/pipeline/run_status.h"
 
 #define GONE_MS	 30000 /* for one that was killed: its record is sealed first */
+#define LOOK_MS	 20
 #define PIDS_MAX 65536
 
 #define AT(member) offsetof(struct oci_args, member)
@@ -175,19 +174,13 @@ static int do_state(struct call *c, struct err *err)
 static int read_pids(const struct oci_state *s, pid_t **ret, size_t *ret_n, struct err *err)
 {
 	auto_free char *text = NULL;
-	struct host host;
-	char path[PATH_MAX], *save = NULL;
+	char *save = NULL;
 	pid_t *v;
 	size_t n = 0;
-	int r;
+	int r = oci_cgroup_file(s->session, "cgroup.procs", &text);
 
-	host_probe(&host);
-	if ((size_t)snprintf(path, sizeof(path), "%s/warder/%s/cgroup.procs", host.v2,
-			     s->session) >= sizeof(path))
-		return err_set(err, ENAMETOOLONG, "control group: %m");
-	r = file_read_at(AT_FDCWD, path, 1u << 20, &text, NULL);
 	if (r < 0 && r != -ENOENT)
-		return err_set(err, -r, "'%s': %m", path);
+		return err_set(err, -r, "control group: %m");
 	v = calloc(PIDS_MAX, sizeof(*v));
 	if (!v)
 		return err_set(err, ENOMEM, "%m");
@@ -231,7 +224,7 @@ static int kill_it(const struct oci_state *s, struct err *err)
 	char text[256], request[32];
 	int r;
 
-	if (s->status == OCI_CREATED) {
+	if (s->status <= OCI_CREATED) {
 		snprintf(request, sizeof(request), "signal %d", SIGKILL);
 		return oci_door_ask(s->dir, request, err);
 	}
@@ -259,7 +252,7 @@ static int do_kill(struct call *c, struct err *err)
 			    c->words[0]);
 	else if (sig == SIGKILL)
 		r = kill_it(&s, err);
-	else if (c->a.all && s.status != OCI_CREATED)
+	else if (c->a.all && s.status > OCI_CREATED)
 		r = signal_all(&s, sig, err);
 	else
 		r = oci_door_ask(s.dir, request, err);
@@ -329,19 +322,45 @@ static void end_keeper(const struct oci_state *s)
 	oci_state_wait(s, GONE_MS);
 }
 
+/* One that is just being made has no door yet, or nothing to read: not for long. */
+static int open_made(const struct call *c, struct oci_state *s, struct err *err)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + GONE_MS * NSEC_PER_MSEC;
+	int r;
+
+	for (;;) {
+		*err = (struct err){ 0 };
+		r = open_state(c, s, err);
+		if (r < 0 ? r != -EAGAIN : s->status != OCI_CREATING || s->keeper)
+			return r;
+		if (clock_ns(CLOCK_MONOTONIC) >= end)
+			return r;
+		if (r == 0)
+			oci_state_done(s);
+		usleep(LOOK_MS * 1000);
+	}
+}
+
+static void remove_damaged(const struct call *c)
+{
+	char path[PATH_MAX];
+	auto_close int dir = -1;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", c->root, c->words[0]) < sizeof(path))
+		dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	oci_state_remove(c->root, c->words[0], dir);
+}
+
 static int do_delete(struct call *c, struct err *err)
 {
 	struct err why = { 0 };
 	struct oci_state s;
-	int r = open_state(c, &s, err);
+	int r = c->a.force ? open_made(c, &s, err) : open_state(c, &s, err);
 
-	if (r == -ENOENT && c->a.force) {
+	if (r < 0 && c->a.force && r != -EAGAIN) {
 		*err = (struct err){ 0 };
-		return 0;
-	}
-	if (r < 0 && c->a.force && r != -ENOENT) { /* never finished, or damaged */
-		*err = (struct err){ 0 };
-		oci_state_remove(c->root, c->words[0]);
+		if (r != -ENOENT) /* never finished, or damaged */
+			remove_damaged(c);
 		return 0;
 	}
 	if (r < 0)
@@ -355,11 +374,8 @@ static int do_delete(struct call *c, struct err *err)
 			end_keeper(&s);
 	}
 	if (r == 0) {
-		/* What one left that was killed itself. */
-		sandbox_sweep(NULL);
-		run_status_sweep();
-		registry_remove(s.session);
-		oci_state_remove(c->root, c->words[0]);
+		oci_sweep(s.session); /* what one left that was killed itself */
+		oci_state_remove(c->root, c->words[0], s.dir);
 	}
 	oci_state_done(&s);
 	return r;

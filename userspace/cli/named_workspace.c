@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/file_lock.h"
 #include "userspace/base/log.h"
 #include "userspace/cli/workspace_disk.h"
 #include "userspace/pipeline/run.h"
@@ -22,18 +22,27 @@
 #define DISK_OF	 ".disk."
 #define MOVED_OF ".moved-"
 
+static const char *lock_of(const char *name, char ret[WORKSPACE_NAME_MAX + sizeof(LOCK_OF)])
+{
+	snprintf(ret, WORKSPACE_NAME_MAX + sizeof(LOCK_OF), LOCK_OF "%.63s", name);
+	return ret;
+}
+
 static int lock(int *ret_fd, int dir, const char *name, struct err *err)
 {
 	char file[WORKSPACE_NAME_MAX + sizeof(LOCK_OF)];
 	auto_close int fd = -1;
+	int r;
 
-	snprintf(file, sizeof(file), LOCK_OF "%s", name);
+	lock_of(name, file);
 	fd = openat(dir, file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_set(err, errno, "workspace '%s': lock: %m", name);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, errno == EWOULDBLOCK ? EBUSY : errno,
-			       "workspace '%s' is in use by another sandbox", name);
+	r = file_lock_take(fd);
+	if (r == -EBUSY)
+		return err_set(err, EBUSY, "workspace '%s' is in use by another sandbox", name);
+	if (r < 0)
+		return err_set(err, -r, "workspace '%s': lock: %m", name);
 	*ret_fd = take_fd(fd);
 	return 0;
 }
@@ -132,9 +141,10 @@ uint64_t named_workspace_size(const char *tenant, const char *name)
 
 static bool is_in_use(int dir, const char *name)
 {
-	auto_close int fd = -1;
+	char file[WORKSPACE_NAME_MAX + sizeof(LOCK_OF)];
+	auto_close int fd = openat(dir, lock_of(name, file), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-	return lock(&fd, dir, name, NULL) == -EBUSY;
+	return fd >= 0 && file_lock_is_taken(fd);
 }
 
 static int each_of(int dir, const char *tenant,

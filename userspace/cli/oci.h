@@ -36,7 +36,7 @@ int oci_fail(const struct err *err);
 
 /* ---- oci_state.c ---- */
 
-enum oci_status { OCI_CREATED, OCI_RUNNING, OCI_PAUSED, OCI_STOPPED };
+enum oci_status { OCI_CREATING, OCI_CREATED, OCI_RUNNING, OCI_PAUSED, OCI_STOPPED };
 extern const char *const oci_status_names[];
 
 struct oci_state {
@@ -44,27 +44,31 @@ struct oci_state {
 	char *text; /* as it was written: JSON */
 	size_t n;
 	char session[ULID_LEN + 1];
-	char *bundle;
-	pid_t keeper;
+	pid_t keeper; /* 0: there is none yet */
 	uint64_t uid, gid;
 	enum oci_status status;
 };
 
-/* A new one's directory, not yet locked; -EEXIST. */
-int oci_state_make(int *ret_dir, const char *root, const char *id, struct err *err);
-/* By the keeper: it lives, from here on, as long as the descriptor is open. */
-int oci_state_lock(int *ret_lock, int dir);
+/* A new one's directory; -EEXIST. It lives from here on, as long as the lock or a copy is open. */
+int oci_state_make(int *ret_dir, int *ret_lock, const char *root, const char *id, struct err *err);
 /* With `keeper` 0: what is known before there is one. */
 int oci_state_write(int dir, const char *id, const char *session, const char *bundle,
 		    const struct oci_config *c, pid_t keeper, struct err *err);
+/* All is there but the payload; the payload runs, too. */
+void oci_state_created(int dir);
 void oci_state_started(int dir);
-/* -ENOENT. The caller calls oci_state_done. */
+/* -ENOENT; -EAGAIN: it is just being made. The caller calls oci_state_done. */
 int oci_state_open(struct oci_state *ret, const char *root, const char *id, struct err *err);
 void oci_state_done(struct oci_state *s);
 bool oci_state_lives(const struct oci_state *s);
 /* False: it still lives after so long. */
 bool oci_state_wait(const struct oci_state *s, int timeout_ms);
-void oci_state_remove(const char *root, const char *id);
+/* What lies in `dir`, and the directory of that name when it is empty then: it may be another one's by now. */
+void oci_state_remove(const char *root, const char *id, int dir);
+/* What a session leaves whose keeper was killed. */
+void oci_sweep(const char *session);
+/* A file of the sandbox's control group. */
+int oci_cgroup_file(const char *session, const char *file, char **ret_text);
 /* The last error in its log; empty. */
 void oci_state_error(int dir, char ret[OCI_TEXT]);
 

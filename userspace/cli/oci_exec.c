@@ -10,6 +10,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/term.h"
 #include "userspace/cli/agent.h"
 #include "userspace/cli/cli.h"
 #include "userspace/cli/commands.h"
@@ -29,7 +30,11 @@ struct job {
 
 static int from_words(struct job *j, const struct oci_args *a, char **command, struct err *err)
 {
-	j->p = (struct oci_process){ .argv = command, .cwd = a->cwd, .terminal = a->tty };
+	j->p = (struct oci_process){ .argv = command,
+				     .cwd = a->cwd,
+				     .terminal = a->tty,
+				     .rows = OCI_ROWS,
+				     .cols = OCI_COLS };
 	while (command[j->p.argc])
 		j->p.argc++;
 	if (!j->p.argc)
@@ -89,8 +94,7 @@ static void began(void *arg, int code, const char *why)
 	}
 }
 
-static int ask(struct job *j, const struct oci_state *s, const char *console, int *ret_sock,
-	       struct err *err)
+static int ask(struct job *j, const struct oci_state *s, int *ret_sock, struct err *err)
 {
 	auto_buf struct buf text = { 0 };
 	struct agent_request q = {
@@ -108,7 +112,6 @@ static int ask(struct job *j, const struct oci_state *s, const char *console, in
 	char said[256];
 	int pair[2], r;
 
-	(void)console;
 	if (agent_request_print(&text, &q) < 0)
 		return err_set(err, E2BIG, "the command is too long");
 	/* In the record before it is done, as an agent does. */
@@ -126,23 +129,29 @@ static int ask(struct job *j, const struct oci_state *s, const char *console, in
 	return r;
 }
 
-static int be_it(struct job *j, const struct oci_state *s, const char *console)
+/* Nothing has begun before the file says who waits for it. */
+static int be_it(struct job *j, const struct oci_state *s, const struct oci_args *a)
 {
 	struct err err = { 0 };
-	int sock = -1, r = 0;
+	uint16_t rows, cols;
+	int sock = -1, r = oci_write_pid(a->pid_file, getpid(), &err);
 
-	if (console)
-		r = oci_console(console, j->p.rows, j->p.cols, &err);
+	if (r == 0 && a->console_socket)
+		r = oci_console(a->console_socket, j->p.rows, j->p.cols, &err);
+	else if (j->p.terminal && term_size(STDIN_FILENO, &rows, &cols) == 0 && rows && cols) {
+		j->p.rows = rows;
+		j->p.cols = cols;
+	}
 	if (r == 0)
-		r = ask(j, s, console, &sock, &err);
+		r = ask(j, s, &sock, &err);
 	if (r < 0) {
 		began(j, EXIT_WARDER, err_text(&err));
-		return EXIT_WARDER;
+		return 1;
 	}
 	return agent_talk_on(sock, j->p.terminal && isatty(STDIN_FILENO), began, j);
 }
 
-static void become_it(struct job *j, const struct oci_state *s, const char *console)
+static void become_it(struct job *j, const struct oci_state *s, const struct oci_args *a)
 {
 	int keep[] = { s->dir, j->tell };
 	sigset_t none;
@@ -152,7 +161,7 @@ static void become_it(struct job *j, const struct oci_state *s, const char *cons
 	setsid();
 	if (fd_keep_only(keep, ARRAY_SIZE(keep)) < 0)
 		_exit(EXIT_WARDER);
-	exit(be_it(j, s, console));
+	exit(be_it(j, s, a));
 }
 
 /* It goes on without us once it runs. */
@@ -170,16 +179,14 @@ static int let_go(struct job *j, const struct oci_state *s, const struct oci_arg
 	j->tell = pair[1];
 	pid = fork();
 	if (pid == 0)
-		become_it(j, s, a->console_socket);
+		become_it(j, s, a);
 	close(take_fd(j->tell));
 	if (pid < 0)
 		return err_set(err, EAGAIN, "fork: %m");
 	if (fd_read_full(ready, &m, sizeof(m)) != (ssize_t)sizeof(m))
 		return err_set(err, EIO, "exec: it died");
 	m.why[sizeof(m.why) - 1] = 0;
-	if (m.code)
-		return err_set(err, EIO, "%s", m.why);
-	return oci_write_pid(a->pid_file, pid, err);
+	return m.code ? err_set(err, EIO, "%s", m.why) : 0;
 }
 
 static int run(struct job *j, const struct oci_args *a, const char *root, const char *id,
@@ -199,8 +206,8 @@ static int run(struct job *j, const struct oci_args *a, const char *root, const 
 		r = err_set(err, EINVAL, "a terminal: '--console-socket' says where it goes");
 	if (r == 0 && (a->detach || a->console_socket))
 		r = let_go(j, &s, a, err);
-	else if (r == 0 && oci_write_pid(a->pid_file, getpid(), err) == 0)
-		r = be_it(j, &s, NULL);
+	else if (r == 0)
+		r = be_it(j, &s, a);
 	oci_state_done(&s);
 	return r;
 }

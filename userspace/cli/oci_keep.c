@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -32,7 +33,8 @@
 #define SHORT_ID   12 /* what tools show of ids of 64 digits */
 #define LONG_ID	   64
 #define NOFILE_MAX (1u << 20)
-#define RUN_WORDS  16 /* besides those of annotations and the command */
+#define GONE_MS	   30000 /* for one that was told to end: its record is sealed first */
+#define RUN_WORDS  16	 /* besides those of annotations and the command */
 
 struct keep {
 	struct oci_config c;
@@ -258,15 +260,31 @@ static int signal_in(const char *request)
 	return !strncmp(request, "signal ", 7) ? oci_signal(request + 7) : 0;
 }
 
+static bool was_told_to_end(int signals)
+{
+	struct signalfd_siginfo si;
+	bool ends = false;
+
+	while (read(signals, &si, sizeof(si)) == sizeof(si))
+		ends |= is_ending((int)si.ssi_signo);
+	return ends;
+}
+
 /* All is there but the payload: whoever called create hears of it, and somebody has to say start. */
-static int gate(void *arg, int engine)
+static int gate(void *arg, int engine, int signals)
 {
 	struct keep *k = arg;
-	struct pollfd fds[] = { { .fd = k->door, .events = POLLIN }, { .fd = engine } };
+	struct pollfd fds[] = { { .fd = k->door, .events = POLLIN },
+				{ .fd = engine },
+				{ .fd = signals, .events = POLLIN } };
 	char request[OCI_TEXT];
+	bool is_known;
 
-	(void)!write(k->ready, "r", 1);
+	oci_state_created(k->dir);
+	is_known = write(k->ready, "r", 1) == 1;
 	close(take_fd(k->ready));
+	if (!is_known) /* whoever called create has died: nobody would ever say start */
+		return -ECANCELED;
 	for (;;) {
 		int fd, sig;
 
@@ -274,6 +292,8 @@ static int gate(void *arg, int engine)
 			return -errno;
 		if (fds[1].revents)
 			return -EPIPE;
+		if (fds[2].revents && was_told_to_end(signals))
+			return -ECANCELED;
 		if (!fds[0].revents)
 			continue;
 		fd = oci_door_accept(k->door, request);
@@ -348,33 +368,29 @@ static void say_notes(const struct keep *k)
 	}
 }
 
-static int enter_registry(struct keep *k, int *ret_lock, int *ret_hub, struct err *err)
+/* By what the options say, those of a policy included. */
+static int enter_registry(struct keep *k, int words_n, const char **words, int *ret_lock,
+			  int *ret_hub, struct err *err)
 {
-	struct registry_entry e = {
-		.memory = k->c.memory,
-		.pids = k->c.pids,
-		.cpu_milli = k->c.cpu_milli,
-		.created_ns = clock_real_ns(),
-		.tty = k->c.process.terminal,
-		.has_command = true,
-		.tenant = "default",
-	};
+	struct run_request q;
+	int r = run_inspect(&q, words_n, (char **)words, NULL, err);
 
-	snprintf(e.session, sizeof(e.session), "%s", k->session);
-	snprintf(e.name, sizeof(e.name), "%s", k->name);
-	snprintf(e.metadata, sizeof(e.metadata), "{\"container\":\"%s\"}", k->id);
-	for (size_t i = 0; i + 1 < k->c.words_n; i += 2)
-		if (!strcmp(k->c.words[i], "--tenant"))
-			snprintf(e.tenant, sizeof(e.tenant), "%s", k->c.words[i + 1]);
-	return registry_add(ret_lock, ret_hub, &e, err);
+	if (r < 0)
+		return r;
+	q.entry.created_ns = clock_real_ns();
+	q.entry.tty = k->c.process.terminal;
+	snprintf(q.entry.session, sizeof(q.entry.session), "%s", k->session);
+	snprintf(q.entry.metadata, sizeof(q.entry.metadata), "{\"container\":\"%s\"}", k->id);
+	return registry_add(ret_lock, ret_hub, &q.entry, err);
 }
 
 /* Who speaks with the sandbox besides: exec, by us or by an agent. */
-static int start_hub(struct keep *k, int *ret_hub, int *ret_lock, struct err *err)
+static int start_hub(struct keep *k, int words_n, const char **words, int *ret_hub, int *ret_lock,
+		     struct err *err)
 {
 	struct hub_options o = { .in = -1, .out = -1, .err = -1, .client = -1 };
 	pid_t pid;
-	int r = enter_registry(k, ret_lock, &o.listen, err);
+	int r = enter_registry(k, words_n, words, ret_lock, &o.listen, err);
 
 	if (r < 0)
 		return r;
@@ -416,8 +432,6 @@ static int keep_it(struct keep *k, const char *console)
 	setsid();
 	r = own_log(k, &rc.stderr_fd);
 	if (r == 0)
-		r = oci_state_lock(&k->lock, k->dir);
-	if (r == 0)
 		r = oci_door_listen(&k->door, k->dir);
 	if (r < 0)
 		err_set(&err, -r, "container: %m");
@@ -425,10 +439,10 @@ static int keep_it(struct keep *k, const char *console)
 		r = oci_state_write(k->dir, k->id, k->session, k->bundle, &k->c, getpid(), &err);
 	if (r == 0 && console)
 		r = oci_console(console, k->c.process.rows, k->c.process.cols, &err);
+	if (r == 0 && run_words(k, &words, &words_n) < 0)
+		r = err_set(&err, ENOMEM, "container: %m");
 	if (r == 0)
-		r = start_hub(k, &hub, &entry, &err);
-	if (r == 0)
-		r = run_words(k, &words, &words_n);
+		r = start_hub(k, words_n, words, &hub, &entry, &err);
 	if (r < 0) {
 		log_error("%s", err_text(&err));
 		registry_remove(k->session);
@@ -447,7 +461,7 @@ static int keep_it(struct keep *k, const char *console)
 /* Of whoever called us only what we use may stay open: a pipe of theirs would never end. */
 static void become_keeper(struct keep *k, const char *console)
 {
-	int keep[] = { k->dir, k->ready, k->c.container.netns_fd };
+	int keep[] = { k->dir, k->lock, k->ready, k->c.container.netns_fd };
 	sigset_t none;
 
 	sigemptyset(&none);
@@ -497,8 +511,19 @@ static void name_it(struct keep *k)
 	ulid_make(k->session, clock_real_ns());
 }
 
+/* Our child, so its number is nobody else's until we have waited for it. */
+static void end_child(const struct keep *k, pid_t pid, int sig)
+{
+	const struct oci_state s = { .dir = k->dir };
+
+	kill(pid, sig);
+	if (!oci_state_wait(&s, GONE_MS))
+		kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Until it waits at its door, or has failed. */
-static int await(struct keep *k, pid_t pid, int ready, struct err *err)
+static int await(struct keep *k, int ready, struct err *err)
 {
 	char why[OCI_TEXT], word;
 	ssize_t n;
@@ -508,19 +533,43 @@ static int await(struct keep *k, pid_t pid, int ready, struct err *err)
 	} while (n < 0 && errno == EINTR);
 	if (n == 1)
 		return 0;
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
 	oci_state_error(k->dir, why);
 	return err_set(err, EIO, "%s", *why ? why : "the container's keeper died");
 }
 
-static int create(struct keep *k, const struct oci_args *a, const char *root, struct err *err)
+static int start_keeper(struct keep *k, const struct oci_args *a, struct err *err)
 {
 	auto_close int ready = -1;
+	bool waits = false;
 	int pair[2], r;
 	pid_t pid;
 
-	r = read_bundle(k, a->bundle ? a->bundle : ".", err);
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return err_set(err, errno, "pipe: %m");
+	ready = pair[0];
+	k->ready = pair[1];
+	pid = fork();
+	if (pid == 0)
+		become_keeper(k, a->console_socket);
+	close(take_fd(k->ready));
+	close(take_fd(k->lock));
+	if (pid < 0)
+		return err_set(err, EAGAIN, "fork: %m");
+	r = await(k, ready, err);
+	waits = r == 0;
+	if (r == 0)
+		r = oci_write_pid(a->pid_file, pid, err);
+	if (r < 0) {
+		end_child(k, pid, waits ? SIGTERM : SIGKILL);
+		oci_sweep(k->session);
+	}
+	return r;
+}
+
+static int create(struct keep *k, const struct oci_args *a, const char *root, struct err *err)
+{
+	int r = read_bundle(k, a->bundle ? a->bundle : ".", err);
+
 	if (r == 0)
 		r = check_args(k, a, err);
 	if (r == 0)
@@ -530,27 +579,14 @@ static int create(struct keep *k, const struct oci_args *a, const char *root, st
 	if (r < 0)
 		return r;
 	name_it(k);
-	r = oci_state_make(&k->dir, root, k->id, err);
+	r = oci_state_make(&k->dir, &k->lock, root, k->id, err);
 	if (r < 0)
 		return r;
 	r = oci_state_write(k->dir, k->id, k->session, k->bundle, &k->c, 0, err);
-	if (r == 0 && pipe2(pair, O_CLOEXEC) < 0)
-		r = err_set(err, errno, "pipe: %m");
-	if (r == 0) {
-		ready = pair[0];
-		k->ready = pair[1];
-		pid = fork();
-		if (pid == 0)
-			become_keeper(k, a->console_socket);
-		close(take_fd(k->ready));
-		r = pid < 0 ? err_set(err, EAGAIN, "fork: %m") : await(k, pid, ready, err);
-		if (r == 0)
-			r = oci_write_pid(a->pid_file, pid, err);
-		if (r < 0 && pid > 0)
-			kill(pid, SIGTERM);
-	}
+	if (r == 0)
+		r = start_keeper(k, a, err);
 	if (r < 0)
-		oci_state_remove(root, k->id);
+		oci_state_remove(root, k->id, k->dir);
 	return r;
 }
 

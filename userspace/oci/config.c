@@ -102,11 +102,12 @@ static int read_root(struct oci_parser *s, const struct json_node *root)
 /* Of the first major version: others have other meanings. */
 static int read_version(struct oci_parser *s, const struct json_node *root)
 {
-	int r = oci_text(s, root, "ociVersion", &s->c->version);
+	const char *version;
+	int r = oci_text(s, root, "ociVersion", &version);
 
-	if (r == 0 && (!s->c->version || strncmp(s->c->version, "1.", 2)))
+	if (r == 0 && (!version || strncmp(version, "1.", 2)))
 		r = oci_bad(s, root, EOPNOTSUPP, "ociVersion '%.20s': expected 1.x",
-			    s->c->version ? s->c->version : "");
+			    version ? version : "");
 	return r;
 }
 
@@ -164,7 +165,7 @@ int oci_config_parse(struct oci_config *ret, struct arena *mem, const char *name
 	struct json_node *root;
 	int r;
 
-	*ret = (struct oci_config){ .mem = mem, .container = { .netns_fd = -1 } };
+	*ret = (struct oci_config){ .container = { .netns_fd = -1 } };
 	if (text.n > OCI_CONFIG_BYTES)
 		return err_set(err, EFBIG, "%s: more than %u bytes", name, OCI_CONFIG_BYTES);
 	r = json_tree_parse(&root, mem, name, text, err);

@@ -20,6 +20,8 @@
 #define OCI_ANNOTATIONS_MAX 256
 #define OCI_WORDS_MAX	    64
 #define OCI_VERSION	    "1.0.2"
+#define OCI_ROWS	    24 /* of a terminal whose size nobody says */
+#define OCI_COLS	    80
 
 struct oci_process {
 	char **argv; /* NULL-terminated */
@@ -35,8 +37,6 @@ struct oci_process {
 enum oci_net { OCI_NET_NONE, OCI_NET_GIVEN, OCI_NET_HOST };
 
 struct oci_config {
-	struct arena *mem;
-	const char *version;
 	struct oci_process process;
 	const char *root; /* absolute, or of the bundle */
 	struct sandbox_container container;
@@ -55,13 +55,12 @@ struct oci_config {
 	const char *
 		notes[OCI_NOTES_MAX]; /* what is not as it was asked for, and why that is no harm */
 	size_t notes_n;
-	bool confined; /* a profile of AppArmor or a label of SELinux was asked for: not applied */
 };
 
 /* Strings live in `mem`, or are part of `text`. -EBADMSG, -EOPNOTSUPP, ...: "name:line:col: message". */
 int oci_config_parse(struct oci_config *ret, struct arena *mem, const char *name, struct str text,
 		     struct err *err);
-/* process.json of `exec`. `notes`: may be NULL. */
+/* process.json of `exec`. */
 int oci_process_parse(struct oci_process *ret, struct arena *mem, const char *name, struct str text,
 		      struct err *err);
 /* Container ids, as podman, containerd and the like make them: [A-Za-z0-9_+.-], not "." first, at most 128. */

@@ -199,7 +199,7 @@ static int read_rlimits(struct oci_parser *s, const struct json_node *node)
 static int read_terminal(struct oci_parser *s, const struct json_node *node, struct oci_process *p)
 {
 	const struct json_node *size;
-	uint64_t rows = 24, cols = 80;
+	uint64_t rows = 0, cols = 0;
 	int r = oci_flag(s, node, "terminal", &p->terminal);
 
 	if (r == 0)
@@ -208,8 +208,8 @@ static int read_terminal(struct oci_parser *s, const struct json_node *node, str
 		r = oci_number(s, size, "height", SIZE_MAX_, &rows);
 	if (r == 0 && size)
 		r = oci_number(s, size, "width", SIZE_MAX_, &cols);
-	p->rows = (uint16_t)rows;
-	p->cols = (uint16_t)cols;
+	p->rows = rows ? (uint16_t)rows : OCI_ROWS;
+	p->cols = cols ? (uint16_t)cols : OCI_COLS;
 	return r;
 }
 
@@ -222,14 +222,11 @@ static int read_confinement(struct oci_parser *s, const struct json_node *node)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(keys); i++) {
 		r = oci_text(s, node, keys[i], &word);
-		if (r == 0 && word && *word && strcmp(word, "unconfined")) {
+		if (r == 0 && word && *word && strcmp(word, "unconfined"))
 			oci_note(s,
 				 "process.%s: '%.60s' is not applied; Landlock and the system "
 				 "call filter are",
 				 keys[i], word);
-			if (s->c)
-				s->c->confined = true;
-		}
 	}
 	return r;
 }

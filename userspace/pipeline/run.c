@@ -430,7 +430,7 @@ static int launch_and_wait(struct run *run, struct err *err)
 static int pass_door(struct run *run)
 {
 	const struct run_door *door = run->opt->door;
-	int r = door ? door->gate(door->arg, run->engine_fd) : 0;
+	int r = door ? door->gate(door->arg, run->engine_fd, run->signal_fd) : 0;
 
 	if (r == 0)
 		return 0;

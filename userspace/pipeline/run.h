@@ -30,8 +30,9 @@ enum run_workspace {
 /* Somebody else says when the payload may begin, and speaks with it (`warder oci`). */
 struct run_door {
 	int fd; /* readable: there is something for `hear` */
-	/* All is there but the payload. 0: it may begin; -errno: it never shall, or `engine` hung up. */
-	int (*gate)(void *arg, int engine);
+	/* All is there but the payload. 0: it may begin; -errno: it never shall, or `engine` hung up. Signals that
+	 * the payload would be handed are for who waits here: `signals` is a signalfd. */
+	int (*gate)(void *arg, int engine, int signals);
 	void (*hear)(void *arg, void (*signal)(void *run, int sig), void *run);
 	/* Once, behind the gate: it runs; r < 0: it never will, and why. */
 	void (*began)(void *arg, int r, const struct err *why);

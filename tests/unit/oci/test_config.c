@@ -96,6 +96,22 @@ static void test_parts(void **state)
 	assert_true(c.notes_n >= 3);
 }
 
+/* A size that nobody says is none of 0. */
+static void test_terminal_size(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(WHOLE), 0);
+	assert_int_equal(c.process.rows, 24);
+	assert_int_equal(c.process.cols, 80);
+	assert_int_equal(
+		parse(HEAD
+		      ",\"process\":{\"args\":[\"a\"],\"cwd\":\"/\",\"consoleSize\":{\"height\":"
+		      "0,\"width\":0}},\"linux\":{" SPACES "}}"),
+		0);
+	assert_int_equal(c.process.rows, 24);
+	assert_int_equal(c.process.cols, 80);
+}
+
 /* Without a network of its own it has the host's, which is asked for by name (--network=host). */
 static void test_host_network(void **state)
 {
@@ -203,9 +219,10 @@ static void test_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_least),	     cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_host_network), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_annotations),  cmocka_unit_test(test_words),
+		cmocka_unit_test(test_least),	      cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_host_network),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_terminal_size), cmocka_unit_test(test_annotations),
+		cmocka_unit_test(test_words),
 	};
 	int r;
 
