@@ -179,7 +179,7 @@ static struct json_node *container(struct tree_reader *t, bool object, unsigned 
 		       : NULL;
 }
 
-static struct json_node *value(struct tree_reader *t, unsigned depth)
+static struct json_node *any(struct tree_reader *t, unsigned depth)
 {
 	switch (json_peek(&t->in)) {
 	case '{':
@@ -197,6 +197,15 @@ static struct json_node *value(struct tree_reader *t, unsigned depth)
 	default:
 		return number(t);
 	}
+}
+
+static struct json_node *value(struct tree_reader *t, unsigned depth)
+{
+	struct json_node *node = any(t, depth);
+
+	if (node)
+		node->end = (uint32_t)(t->in.p - t->start);
+	return node;
 }
 
 void json_line_col(struct str text, size_t at, unsigned *ret_line, unsigned *ret_col)

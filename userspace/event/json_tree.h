@@ -20,7 +20,7 @@ enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSO
 struct json_node {
 	enum json_type type;
 	bool truth;
-	uint32_t at;		 /* offset in the text */
+	uint32_t at, end;	 /* offsets in the text: of it, and of what is behind it */
 	size_t n;		 /* children */
 	struct str key;		 /* of a member of an object */
 	struct str text;	 /* a string's, unescaped; a number as it is written */

@@ -113,12 +113,16 @@ static int read_version(struct oci_parser *s, const struct json_node *root)
 
 static int read_all(struct oci_parser *s, const struct json_node *root)
 {
-	static const char *const known[] = { "ociVersion", "root",	 "mounts",  "process",
-					     "hostname",   "domainname", "hooks",   "annotations",
-					     "linux",	   "solaris",	 "windows", "vm",
-					     "zos" };
+	static const struct oci_key keys[] = {
+		{ .key = "ociVersion" }, { .key = "root" },
+		{ .key = "mounts" },	 { .key = "process" },
+		{ .key = "hostname" },	 { .key = "domainname", .noted = true },
+		{ .key = "hooks" },	 { .key = "annotations" },
+		{ .key = "linux" },	 { .key = "solaris" },
+		{ .key = "windows" },	 { .key = "vm" },
+		{ .key = "zos" },
+	};
 	const struct json_node *m;
-	const char *domain = NULL;
 	int r = root->type == JSON_OBJECT ? 0 : oci_bad(s, root, EBADMSG, "expected an object");
 
 	if (r == 0)
@@ -133,10 +137,6 @@ static int read_all(struct oci_parser *s, const struct json_node *root)
 		r = oci_parse_process(s, m, &s->c->process);
 	if (r == 0)
 		r = oci_text(s, root, "hostname", &s->c->container.hostname);
-	if (r == 0)
-		r = oci_text(s, root, "domainname", &domain);
-	if (r == 0 && domain && *domain)
-		oci_note(s, "domainname: not applied");
 	if (r == 0)
 		r = oci_member(s, root, "linux", JSON_OBJECT, &m);
 	if (r == 0 && !m)
@@ -154,7 +154,7 @@ static int read_all(struct oci_parser *s, const struct json_node *root)
 	if (r == 0 && m)
 		r = oci_parse_annotations(s, m);
 	if (r == 0)
-		oci_unknown(s, root, "", known, ARRAY_SIZE(known));
+		r = oci_check_keys(s, root, "", keys, ARRAY_SIZE(keys));
 	return r;
 }
 

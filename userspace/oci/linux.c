@@ -123,10 +123,8 @@ static bool is_of_namespace(const char *name, bool own_net)
 					   "kernel.shmall", "kernel.shmmax",
 					   "kernel.shmmni", "kernel.shm_rmid_forced" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(ipc); i++)
-		if (!strcmp(name, ipc[i]))
-			return true;
-	return !strncmp(name, "fs.mqueue.", 10) || (own_net && !strncmp(name, "net.", 4));
+	return oci_is_one_of(name, ipc, ARRAY_SIZE(ipc)) || !strncmp(name, "fs.mqueue.", 10) ||
+	       (own_net && !strncmp(name, "net.", 4));
 }
 
 static int read_sysctls(struct oci_parser *s, const struct json_node *node)
@@ -178,12 +176,9 @@ static int read_devices(struct oci_parser *s, const struct json_node *node)
 	for (const struct json_node *d = r == 0 && list ? list->first : NULL; r == 0 && d;
 	     d = d->next) {
 		const char *path;
-		bool ok = false;
 
 		r = oci_text(s, d, "path", &path);
-		for (size_t i = 0; r == 0 && path && i < ARRAY_SIZE(there); i++)
-			ok |= !strcmp(path, there[i]);
-		if (r == 0 && !ok)
+		if (r == 0 && !(path && oci_is_one_of(path, there, ARRAY_SIZE(there))))
 			r = oci_bad(s, d, EOPNOTSUPP,
 				    "device '%.100s': a sandbox has none of the host's (--device)",
 				    path ? path : "");
@@ -197,30 +192,10 @@ static int read_seccomp(struct oci_parser *s, const struct json_node *node)
 {
 	const struct json_node *m;
 	int r = oci_member(s, node, "seccomp", JSON_OBJECT, &m);
-	size_t depth = 0, i;
-	bool quoted = false;
 
-	if (r < 0 || !m)
-		return r;
-	/* The tree was read from this text, so the object ends in it. */
-	for (i = m->at; i < s->text.n; i++) {
-		char ch = s->text.p[i];
-
-		if (quoted) {
-			i += ch == '\\';
-			quoted = ch != '"';
-		} else if (ch == '"') {
-			quoted = true;
-		} else if (ch == '{' || ch == '[') {
-			depth++;
-		} else if ((ch == '}' || ch == ']') && --depth == 0) {
-			break;
-		}
-	}
-	if (i >= s->text.n)
-		return oci_bad(s, m, EBADMSG, "seccomp: unfinished");
-	s->c->seccomp = (struct str){ s->text.p + m->at, i + 1 - m->at };
-	return 0;
+	if (r == 0 && m)
+		s->c->seccomp = (struct str){ s->text.p + m->at, m->end - m->at };
+	return r;
 }
 
 static int read_propagation(struct oci_parser *s, const struct json_node *node)
@@ -234,46 +209,35 @@ static int read_propagation(struct oci_parser *s, const struct json_node *node)
 	return r;
 }
 
-/* What is told by its being there. */
-static int read_never(struct oci_parser *s, const struct json_node *node)
-{
-	static const struct {
-		const char *key, *why;
-	} never[] = {
-		{ "uidMappings", "a sandbox has a user namespace of its own (--userns)" },
-		{ "gidMappings", "a sandbox has a user namespace of its own (--userns)" },
-		{ "intelRdt", "not supported" },
-		{ "personality", "not supported" },
-		{ "timeOffsets", "not supported" },
-		{ "netDevices", "the host's are not moved into a sandbox" },
-		{ "memoryPolicy", "not supported" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
-		const struct json_node *m = json_given(node, never[i].key);
-
-		if (m && (m->first || m->type == JSON_STRING))
-			return oci_bad(s, m, EOPNOTSUPP, "linux.%s: %s", never[i].key,
-				       never[i].why);
-	}
-	return 0;
-}
-
 int oci_parse_linux(struct oci_parser *s, const struct json_node *node)
 {
-	static const char *const known[] = {
-		"uidMappings",	 "gidMappings",	 "sysctl",   "resources",	  "cgroupsPath",
-		"namespaces",	 "devices",	 "seccomp",  "rootfsPropagation", "maskedPaths",
-		"readonlyPaths", "mountLabel",	 "intelRdt", "personality",	  "timeOffsets",
-		"netDevices",	 "memoryPolicy",
+	static const char users[] = "a sandbox has a user namespace of its own (--userns)",
+			  no[] = "not supported";
+	static const struct oci_key keys[] = {
+		{ .key = "sysctl" },
+		{ .key = "resources" },
+		{ .key = "cgroupsPath" },
+		{ .key = "namespaces" },
+		{ .key = "devices" },
+		{ .key = "seccomp" },
+		{ .key = "rootfsPropagation" },
+		{ .key = "maskedPaths" },
+		{ .key = "readonlyPaths" },
+		{ .key = "mountLabel", .noted = true },
+		{ .key = "uidMappings", .never = users },
+		{ .key = "gidMappings", .never = users },
+		{ .key = "intelRdt", .never = no },
+		{ .key = "personality", .never = no },
+		{ .key = "timeOffsets", .never = no },
+		{ .key = "memoryPolicy", .never = no },
+		{ .key = "netDevices", .never = "the host's are not moved into a sandbox" },
 	};
 	struct sandbox_container *c = &s->c->container;
 	const struct json_node *m;
-	const char *label = NULL;
 	int r = read_namespaces(s, node);
 
 	if (r == 0)
-		r = read_never(s, node);
+		r = oci_check_keys(s, node, "linux", keys, ARRAY_SIZE(keys));
 	if (r == 0)
 		r = read_propagation(s, node);
 	if (r == 0)
@@ -290,15 +254,9 @@ int oci_parse_linux(struct oci_parser *s, const struct json_node *node)
 		r = oci_member(s, node, "resources", JSON_OBJECT, &m);
 	if (r == 0 && m)
 		r = oci_parse_resources(s, m);
-	if (r == 0)
-		r = oci_text(s, node, "mountLabel", &label);
-	if (r == 0 && label && *label)
-		oci_note(s, "linux.mountLabel: not applied");
 	if (r == 0 && json_given(node, "cgroupsPath"))
 		oci_note(
 			s,
 			"linux.cgroupsPath: a sandbox's control group is <cgroup2>/warder/SESSION");
-	if (r == 0)
-		oci_unknown(s, node, "linux", known, ARRAY_SIZE(known));
 	return r;
 }

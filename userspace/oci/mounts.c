@@ -29,24 +29,13 @@ static const struct {
 
 bool oci_is_told(const char *target)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(told); i++)
-		if (!strcmp(target, told[i]))
-			return true;
-	return false;
+	return oci_is_one_of(target, told, ARRAY_SIZE(told));
 }
 
 struct options {
 	bool ro, noexec, bind;
 	uint64_t size;
 };
-
-static bool is_one_of(const char *word, const char *const *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(word, v[i]))
-			return true;
-	return false;
-}
 
 /* Of mount(8) those that change nothing here, or are so in any case. */
 static const char *const harmless[] = {
@@ -84,7 +73,7 @@ static int read_option(struct oci_parser *s, const struct json_node *at, const c
 		}
 		if (!n || n >= sizeof(text) || parse_size(text, &o->size) < 0 || !o->size)
 			return oci_bad(s, at, EINVAL, "mount option '%.60s': no size", word);
-	} else if (!is_one_of(word, harmless, ARRAY_SIZE(harmless))) {
+	} else if (!oci_is_one_of(word, harmless, ARRAY_SIZE(harmless))) {
 		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 			if (!strncmp(word, prefixes[i], strlen(prefixes[i])))
 				return 0;
@@ -161,8 +150,14 @@ static void tidy(char *path)
 
 static int read_mount(struct oci_parser *s, const struct json_node *mount)
 {
-	static const char *const known[] = { "destination", "type",	   "source",
-					     "options",	    "uidMappings", "gidMappings" };
+	static const struct oci_key keys[] = {
+		{ .key = "destination" },
+		{ .key = "type" },
+		{ .key = "source" },
+		{ .key = "options" },
+		{ .key = "uidMappings", .never = "a sandbox maps ids in its own way" },
+		{ .key = "gidMappings", .never = "a sandbox maps ids in its own way" },
+	};
 	const char *target, *type, *source;
 	struct options o;
 	int r = mount->type == JSON_OBJECT ? 0 : oci_bad(s, mount, EBADMSG, "mounts: no object");
@@ -178,9 +173,9 @@ static int read_mount(struct oci_parser *s, const struct json_node *mount)
 	if (!target || target[0] != '/')
 		return oci_bad(s, mount, EINVAL, "mount: the destination is no absolute path");
 	tidy((char *)target);
-	oci_unknown(s, mount, "mounts", known, ARRAY_SIZE(known));
-	if (json_given(mount, "uidMappings") || json_given(mount, "gidMappings"))
-		return oci_bad(s, mount, EOPNOTSUPP, "mount '%.200s': id mappings", target);
+	r = oci_check_keys(s, mount, "mounts", keys, ARRAY_SIZE(keys));
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
 		if (type && !strcmp(type, kernels[i].type) && !strcmp(target, kernels[i].at)) {
 			if (kernels[i].note)

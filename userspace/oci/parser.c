@@ -93,17 +93,50 @@ int oci_number(struct oci_parser *s, const struct json_node *object, const char 
 	return 0;
 }
 
-void oci_unknown(struct oci_parser *s, const struct json_node *object, const char *where,
-		 const char *const *known, size_t n)
+bool oci_is_one_of(const char *word, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(word, words[i]))
+			return true;
+	return false;
+}
+
+static bool asks(const struct json_node *m)
+{
+	int64_t v;
+
+	switch (m->type) {
+	case JSON_NULL:
+		return false;
+	case JSON_BOOL:
+		return m->truth;
+	case JSON_NUMBER:
+		return !json_i64_of(m, &v) || v > 0;
+	case JSON_STRING:
+		return m->text.n;
+	default:
+		return m->first;
+	}
+}
+
+int oci_check_keys(struct oci_parser *s, const struct json_node *object, const char *where,
+		   const struct oci_key *keys, size_t n)
 {
 	for (const struct json_node *m = object->first; m; m = m->next) {
-		bool is_known = false;
+		const int shown = (int)MIN(m->key.n, (size_t)SHOWN_MAX);
+		const char *dot = *where ? "." : "";
+		const struct oci_key *row = NULL;
 
-		for (size_t i = 0; i < n; i++)
-			is_known |= str_eqz(m->key, known[i]);
-		if (!is_known)
-			oci_note(s, "%s%s%.*s: not known here, passed over", where,
-				 *where ? "." : "", (int)MIN(m->key.n, (size_t)SHOWN_MAX),
+		for (size_t i = 0; !row && i < n; i++)
+			row = str_eqz(m->key, keys[i].key) ? &keys[i] : NULL;
+		if (!row)
+			oci_note(s, "%s%s%.*s: not known here, passed over", where, dot, shown,
 				 m->key.p);
+		else if (row->never && asks(m))
+			return oci_bad(s, m, EOPNOTSUPP, "%s%s%s: %s", where, dot, row->key,
+				       row->never);
+		else if (row->noted && asks(m))
+			oci_note(s, "%s%s%s: not applied", where, dot, row->key);
 	}
+	return 0;
 }

@@ -30,10 +30,21 @@ int oci_number(struct oci_parser *s, const struct json_node *object, const char 
 /* The member, of this type; absent or null: *ret NULL. */
 int oci_member(struct oci_parser *s, const struct json_node *object, const char *key,
 	       enum json_type type, const struct json_node **ret);
-/* Members that are not in `known`: notes, as the specification has it. */
-void oci_unknown(struct oci_parser *s, const struct json_node *object, const char *where,
-		 const char *const *known, size_t n);
 
+/* What a key is for that no function reads: one that asks for something (not for 0, false, -1 or "") is refused, or noted
+ * as not applied. */
+struct oci_key {
+	const char *key;
+	const char *never; /* why */
+	bool noted;
+};
+
+/* Each member of the object is one of these, or noted as not known, as the specification has it. */
+int oci_check_keys(struct oci_parser *s, const struct json_node *object, const char *where,
+		   const struct oci_key *keys, size_t n);
+bool oci_is_one_of(const char *word, const char *const *words, size_t n);
+
+/* config.c, linux.c, mounts.c, process.c, resources.c */
 int oci_parse_process(struct oci_parser *s, const struct json_node *node, struct oci_process *ret);
 int oci_parse_mounts(struct oci_parser *s, const struct json_node *list);
 int oci_parse_linux(struct oci_parser *s, const struct json_node *node);

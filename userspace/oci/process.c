@@ -92,7 +92,11 @@ static int read_env(struct oci_parser *s, const struct json_node *node, struct o
 
 static int read_user(struct oci_parser *s, const struct json_node *node, struct oci_process *p)
 {
-	static const char *const known[] = { "uid", "gid", "umask", "additionalGids", "username" };
+	static const struct oci_key keys[] = { { .key = "uid" },
+					       { .key = "gid" },
+					       { .key = "umask" },
+					       { .key = "additionalGids" },
+					       { .key = "username" } };
 	const struct json_node *user, *groups;
 	uint64_t uid = 0, gid = 0, mask = 022;
 	int r = oci_member(s, node, "user", JSON_OBJECT, &user);
@@ -108,7 +112,7 @@ static int read_user(struct oci_parser *s, const struct json_node *node, struct 
 		if (r == 0 && groups && groups->first)
 			oci_note(s, "process.user.additionalGids: a sandbox has one group");
 		if (r == 0)
-			oci_unknown(s, user, "process.user", known, ARRAY_SIZE(known));
+			r = oci_check_keys(s, user, "process.user", keys, ARRAY_SIZE(keys));
 	}
 	p->uid = (uint32_t)uid;
 	p->gid = (uint32_t)gid;
@@ -121,13 +125,11 @@ static int check_cap(struct oci_parser *s, const struct json_node *cap)
 	const char *word = NULL;
 	int r = oci_text_of(s, cap, &word);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(usual_caps); i++)
-		if (!strcmp(word, usual_caps[i]))
-			return 0;
-	return r < 0 ? r
-		     : oci_bad(s, cap, EOPNOTSUPP,
-			       "capability %.40s: a sandbox has none (--cap-add, --privileged)",
-			       word);
+	return r < 0 || oci_is_one_of(word, usual_caps, ARRAY_SIZE(usual_caps))
+		       ? r
+		       : oci_bad(s, cap, EOPNOTSUPP,
+				 "capability %.40s: a sandbox has none (--cap-add, --privileged)",
+				 word);
 }
 
 static int read_caps(struct oci_parser *s, const struct json_node *node)
@@ -231,40 +233,32 @@ static int read_confinement(struct oci_parser *s, const struct json_node *node)
 	return r;
 }
 
-/* Of a "process" member each: what is asked for and is more than a sandbox is given. */
 static int read_odds(struct oci_parser *s, const struct json_node *node)
 {
-	static const char *const known[] = {
-		"terminal",
-		"consoleSize",
-		"user",
-		"args",
-		"env",
-		"cwd",
-		"rlimits",
-		"selinuxLabel",
-		"apparmorProfile",
-		"capabilities",
-		"commandLine",
-		"noNewPrivileges",
-		"oomScoreAdj",
-		"scheduler",
-		"ioPriority",
-		"execCPUAffinity",
+	static const char no[] = "not supported";
+	static const struct oci_key keys[] = {
+		{ .key = "terminal" },
+		{ .key = "consoleSize" },
+		{ .key = "user" },
+		{ .key = "args" },
+		{ .key = "env" },
+		{ .key = "cwd" },
+		{ .key = "rlimits" },
+		{ .key = "selinuxLabel" },
+		{ .key = "apparmorProfile" },
+		{ .key = "capabilities" },
+		{ .key = "commandLine" },
+		{ .key = "noNewPrivileges" },
+		{ .key = "oomScoreAdj" },
+		{ .key = "scheduler", .never = no },
+		{ .key = "ioPriority", .never = no },
+		{ .key = "execCPUAffinity", .never = no },
 	};
-	static const char *const never[] = { "scheduler", "ioPriority", "execCPUAffinity" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
-		const struct json_node *m = json_given(node, never[i]);
-
-		if (m)
-			return oci_bad(s, m, EOPNOTSUPP, "process.%s: not supported", never[i]);
-	}
 	if (json_given(node, "oomScoreAdj"))
 		oci_note(s,
 			 "process.oomScoreAdj: a sandbox has 500: it goes before the host's own");
-	oci_unknown(s, node, "process", known, ARRAY_SIZE(known));
-	return 0;
+	return oci_check_keys(s, node, "process", keys, ARRAY_SIZE(keys));
 }
 
 int oci_parse_process(struct oci_parser *s, const struct json_node *node, struct oci_process *ret)

@@ -26,69 +26,39 @@ static int read_limit(struct oci_parser *s, const struct json_node *object, cons
 	return 0;
 }
 
-/* 0, false, -1 and "" ask for nothing. */
-static bool asks(const struct json_node *m)
-{
-	int64_t v;
-
-	if (!m || (m->type == JSON_BOOL && !m->truth))
-		return false;
-	if (m->type == JSON_NUMBER && json_i64_of(m, &v) && v <= 0)
-		return false;
-	if (m->type == JSON_STRING)
-		return m->text.n != 0;
-	if (m->type == JSON_ARRAY || m->type == JSON_OBJECT)
-		return m->first != NULL;
-	return true;
-}
-
-static int refuse(struct oci_parser *s, const struct json_node *object, const char *where,
-		  const char *const *keys, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct json_node *m = json_given(object, keys[i]);
-
-		if (asks(m))
-			return oci_bad(s, m, EOPNOTSUPP,
-				       "linux.resources.%s%s: a limit that a sandbox cannot keep",
-				       where, keys[i]);
-	}
-	return 0;
-}
-
-static void pass_over(struct oci_parser *s, const struct json_node *object, const char *where,
-		      const char *const *keys, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (asks(json_given(object, keys[i])))
-			oci_note(s, "linux.resources.%s%s: not applied", where, keys[i]);
-}
+static const char cannot[] = "a limit that a sandbox cannot keep";
 
 static int read_memory(struct oci_parser *s, const struct json_node *m)
 {
-	static const char *const never[] = { "disableOOMKiller", "kernelTCP" };
-	static const char *const notes[] = { "reservation", "swap", "kernel", "swappiness",
-					     "checkBeforeUpdate" };
-	static const char *const known[] = {
-		"limit",  "disableOOMKiller", "kernelTCP",    "reservation",	  "swap",
-		"kernel", "swappiness",	      "useHierarchy", "checkBeforeUpdate"
+	static const struct oci_key keys[] = {
+		{ .key = "limit" },
+		{ .key = "useHierarchy" },
+		{ .key = "reservation", .noted = true },
+		{ .key = "swap", .noted = true },
+		{ .key = "kernel", .noted = true },
+		{ .key = "swappiness", .noted = true },
+		{ .key = "checkBeforeUpdate", .noted = true },
+		{ .key = "disableOOMKiller", .never = cannot },
+		{ .key = "kernelTCP", .never = cannot },
 	};
 	int r = read_limit(s, m, "limit", &s->c->memory);
 
-	if (r == 0)
-		r = refuse(s, m, "memory.", never, ARRAY_SIZE(never));
-	pass_over(s, m, "memory.", notes, ARRAY_SIZE(notes));
-	oci_unknown(s, m, "linux.resources.memory", known, ARRAY_SIZE(known));
-	return r;
+	return r < 0 ? r : oci_check_keys(s, m, "linux.resources.memory", keys, ARRAY_SIZE(keys));
 }
 
 static int read_cpu(struct oci_parser *s, const struct json_node *m)
 {
-	static const char *const never[] = { "cpus", "mems", "realtimeRuntime", "realtimePeriod" };
-	static const char *const notes[] = { "shares", "burst", "idle" };
-	static const char *const known[] = { "quota",		"period", "cpus",  "mems",
-					     "realtimeRuntime", "shares", "burst", "idle",
-					     "realtimePeriod" };
+	static const struct oci_key keys[] = {
+		{ .key = "quota" },
+		{ .key = "period" },
+		{ .key = "shares", .noted = true },
+		{ .key = "burst", .noted = true },
+		{ .key = "idle", .noted = true },
+		{ .key = "cpus", .never = cannot },
+		{ .key = "mems", .never = cannot },
+		{ .key = "realtimeRuntime", .never = cannot },
+		{ .key = "realtimePeriod", .never = cannot },
+	};
 	uint64_t quota, period = CPU_PERIOD_DEFAULT;
 	int r = read_limit(s, m, "quota", &quota);
 
@@ -100,11 +70,7 @@ static int read_cpu(struct oci_parser *s, const struct json_node *m)
 		period = CPU_PERIOD_DEFAULT;
 	if (r == 0 && quota)
 		s->c->cpu_milli = MAX(quota * 1000 / period, (uint64_t)1);
-	if (r == 0)
-		r = refuse(s, m, "cpu.", never, ARRAY_SIZE(never));
-	pass_over(s, m, "cpu.", notes, ARRAY_SIZE(notes));
-	oci_unknown(s, m, "linux.resources.cpu", known, ARRAY_SIZE(known));
-	return r;
+	return r < 0 ? r : oci_check_keys(s, m, "linux.resources.cpu", keys, ARRAY_SIZE(keys));
 }
 
 /* What a container may do with device nodes: a sandbox has six, and can make none. */
@@ -128,14 +94,26 @@ static int read_device_rules(struct oci_parser *s, const struct json_node *list)
 
 int oci_parse_resources(struct oci_parser *s, const struct json_node *node)
 {
-	static const char *const never[] = { "hugepageLimits", "rdma", "unified" };
-	static const char *const known[] = { "memory",	"cpu",	   "pids",
-					     "devices", "blockIO", "network",
-					     "rdma",	"unified", "hugepageLimits" };
-	static const char *const io[] = { "throttleReadBpsDevice", "throttleWriteBpsDevice",
-					  "throttleReadIOPSDevice", "throttleWriteIOPSDevice" };
-	static const char *const weights[] = { "weight", "leafWeight", "weightDevice" };
-	static const char *const marks[] = { "network" };
+	static const struct oci_key keys[] = {
+		{ .key = "memory" },
+		{ .key = "cpu" },
+		{ .key = "pids" },
+		{ .key = "devices" },
+		{ .key = "blockIO" },
+		{ .key = "network", .noted = true },
+		{ .key = "rdma", .never = cannot },
+		{ .key = "unified", .never = cannot },
+		{ .key = "hugepageLimits", .never = cannot },
+	};
+	static const struct oci_key io[] = {
+		{ .key = "weight", .noted = true },
+		{ .key = "leafWeight", .noted = true },
+		{ .key = "weightDevice", .noted = true },
+		{ .key = "throttleReadBpsDevice", .never = cannot },
+		{ .key = "throttleWriteBpsDevice", .never = cannot },
+		{ .key = "throttleReadIOPSDevice", .never = cannot },
+		{ .key = "throttleWriteIOPSDevice", .never = cannot },
+	};
 	const struct json_node *m;
 	int r = oci_member(s, node, "memory", JSON_OBJECT, &m);
 
@@ -156,12 +134,8 @@ int oci_parse_resources(struct oci_parser *s, const struct json_node *node)
 	if (r == 0)
 		r = oci_member(s, node, "blockIO", JSON_OBJECT, &m);
 	if (r == 0 && m)
-		r = refuse(s, m, "blockIO.", io, ARRAY_SIZE(io));
-	if (r == 0 && m)
-		pass_over(s, m, "blockIO.", weights, ARRAY_SIZE(weights));
+		r = oci_check_keys(s, m, "linux.resources.blockIO", io, ARRAY_SIZE(io));
 	if (r == 0)
-		r = refuse(s, node, "", never, ARRAY_SIZE(never));
-	pass_over(s, node, "", marks, ARRAY_SIZE(marks));
-	oci_unknown(s, node, "linux.resources", known, ARRAY_SIZE(known));
+		r = oci_check_keys(s, node, "linux.resources", keys, ARRAY_SIZE(keys));
 	return r;
 }

@@ -42,6 +42,10 @@ static void test_values(void **state)
 	(void)state;
 	assert_int_equal(n->n, 3);
 	assert_int_equal(a->n, 5);
+	assert_int_equal(a->at, 7); /* "[1, -2, 3.5e-1, true, null]" */
+	assert_int_equal(a->end, 34);
+	assert_int_equal(a->first->next->at, 11);
+	assert_int_equal(a->first->next->end, 13);
 	c = a->first;
 	assert_true(json_u64_of(c, &u));
 	assert_int_equal(u, 1);
