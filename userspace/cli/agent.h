@@ -94,21 +94,26 @@ int agent_keep(const struct keep_options *k, int client, int lock, int hub, cons
 /* `warder agent keep ...`: what that becomes. */
 int agent_keeper(int argc, char **argv);
 
-/* ---- cmd_run.c ---- */
+/* ---- run_request.c ---- */
 
-/* What the options of a `warder run` ask for. `restricted`: of somebody who is not root, see run_inspect. */
+/* What the options of a `warder run` ask for. */
 struct run_request {
 	struct registry_entry entry; /* all but session, created, uid */
 	bool tty, has_command;
 };
 
+/* Of somebody who is not root. */
 struct agent_restrict {
 	const struct agent_names *policies; /* NULL: the shipped ones */
 	const char *tenant;
 };
 
+/* -EINVAL, ...; -EPERM: an option or a value that is not for `restrict_to`; NULL: everything may be asked for. */
 int run_inspect(struct run_request *ret, int argc, char **argv,
 		const struct agent_restrict *restrict_to, struct err *err);
+
+/* ---- cmd_run.c ---- */
+
 /* Run, with a hub. *ret_reason: how it ended. */
 int run_kept(int argc, char **argv, const char *session, int hub_fd, char ret_reason[32]);
 

@@ -32,12 +32,6 @@ static const char PURPOSE[] =
 	"error; 126 cannot execute; 127 not found; 137 killed by a rule, an operator,\n"
 	"the memory, output or event limit: the result tells which.";
 
-/* ---- options -> spec ---- */
-
-/* ---- what is watched besides ---- */
-
-/* ---- words that are one of a few ---- */
-
 /* ---- the command ---- */
 
 static int dry_run(struct sandbox_spec *spec, bool json, struct err *err)
@@ -305,5 +299,3 @@ int run_contained(int argc, char **argv, const char *session, int hub_fd, char r
 
 	return run_main(&keep, argc, argv);
 }
-
-/* ---- for an agent ---- */

@@ -6,11 +6,16 @@
 #include <string.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
 #include "userspace/cli/commands.h"
 #include "userspace/cli/policy.h"
 #include "userspace/cli/run_rules.h"
 #include "userspace/cli/run_secret.h"
 #include "userspace/pipeline/run.h"
+
+#define DRAIN_DEFAULT_NS  (10 * NSEC_PER_SEC)
+#define HOLD_DEFAULT_NS	  (300 * NSEC_PER_SEC)
+#define FREEZE_DEFAULT_NS (900 * NSEC_PER_SEC)
 
 #define AT(member) offsetof(struct run_args, member)
 

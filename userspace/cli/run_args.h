@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /* What `warder run` is told: its options, and what they make. */
+#ifndef WARDER_CLI_RUN_ARGS_H
+#define WARDER_CLI_RUN_ARGS_H
 
 #include "runtime/sandbox.h"
 #include "userspace/base/auto.h"
-#include "userspace/base/clock.h"
 #include "userspace/base/option.h"
 #include "userspace/cli/run_net.h"
 #include "userspace/cli/run_redact.h"
@@ -14,12 +13,6 @@
 #include "userspace/pipeline/run.h"
 
 DEFINE_AUTO(sandbox_plan, sandbox_plan_free)
-
-#define RING_MIN	  (64 << 10)
-#define RING_MAX	  (256 << 20)
-#define DRAIN_DEFAULT_NS  (10 * NSEC_PER_SEC)
-#define HOLD_DEFAULT_NS	  (300 * NSEC_PER_SEC)
-#define FREEZE_DEFAULT_NS (900 * NSEC_PER_SEC)
 
 struct flat_file;
 
@@ -101,3 +94,5 @@ int run_make_spec(struct sandbox_spec *spec, const struct run_args *a, char **co
 
 /* Names of the environment whose values are told, commas between them, as a C string; nothing where there is none. */
 int run_join_watch_env(struct buf *out, const struct option_list *names);
+
+#endif

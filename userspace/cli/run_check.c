@@ -11,6 +11,9 @@
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/store_guard.h"
 
+#define RING_MIN (64 << 10)
+#define RING_MAX (256 << 20)
+
 #define AT(member) offsetof(struct run_args, member)
 
 static int check_backend(const char *text, struct err *err)

@@ -150,8 +150,8 @@ bool workspace_disk_size(int dir, const char *name, uint64_t *ret_size, uint64_t
 
 /* ---- its loop device ---- */
 
-/* Waits for what somebody who died has left for a moment. A device keeps the very open file that it was given: so a lock on that lasts as long as the mount, and there is never a
- * second one, which would be the end of the file system. */
+/* Waits for what somebody who died has left for a moment. A device keeps the very open file that it was given: so a lock
+ * on that lasts as long as the mount, and there is never a second one, which would be the end of the file system. */
 static int open_locked(int *ret_fd, int dir, const char *name, struct err *err)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + LET_GO_MS * NSEC_PER_MSEC;

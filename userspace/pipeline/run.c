@@ -18,6 +18,11 @@
 #include "userspace/pipeline/run_priv.h"
 #include "userspace/pipeline/run_status.h"
 
+#define SANDBOX_ID	  1 /* where this process is alone in the probes' maps */
+#define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
+#define OTHER_FDS	  12			/* polled besides those of the limits */
+#define STATE_DIR_DEFAULT "/var/lib/warder"
+
 /* Signals that a person or a supervisor sends to stop, resize or poke the payload. */
 static const int FORWARDED[] = { SIGINT,  SIGTERM, SIGHUP,   SIGQUIT,
 				 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
@@ -41,8 +46,6 @@ int run_block_signals(struct run *run, struct err *err)
 	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return run->signal_fd < 0 ? err_set(err, errno, "signalfd: %m") : 0;
 }
-
-/* ---- snapshots ---- */
 
 bool run_has_first(const struct run *run)
 {
@@ -80,10 +83,6 @@ static bool forward_signals(struct run *run)
 	}
 	return false;
 }
-
-/* ---- other rules while it runs ---- */
-
-/* ---- what the engine asks for ---- */
 
 /* By somebody at the other end of the hub. */
 static void signal_first(void *arg, int sig)

@@ -15,6 +15,9 @@
 #include "userspace/pipeline/statement.h"
 #include "userspace/pipeline/trail.h"
 
+#define FAMILIES_MAX   32
+#define USAGE_EVERY_NS (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
+
 void run_add_degraded(struct run_result *res, const char *text)
 {
 	if (res->degraded_n == RUN_DEGRADED_MAX)

@@ -24,6 +24,8 @@
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/run_status.h"
 
+#define RESOLV_CONF_MAX 65536
+
 /* What is given away below must not be a directory with a life of its own: "--session-dir /etc". */
 static int check_empty(int fd, struct err *err)
 {

@@ -9,6 +9,8 @@
 #include "userspace/base/fd.h"
 #include "userspace/pipeline/run.h"
 
+#define OUTPUT_WAIT_MS 5000 /* for a reader that takes nothing, once all is over */
+
 bool run_hear_console(struct run *run)
 {
 	switch (console_event(run->console)) {

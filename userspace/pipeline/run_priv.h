@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
 /* One session, as the files of run share it: run.c is its course. */
+#ifndef WARDER_PIPELINE_RUN_PRIV_H
+#define WARDER_PIPELINE_RUN_PRIV_H
 
 #include "runtime/egress/egress.h"
 #include "runtime/gvisor/guest.h"
@@ -16,15 +16,7 @@
 #include "userspace/pipeline/snapshot_job.h"
 #include "userspace/pipeline/workspace_job.h"
 
-#define SANDBOX_ID	  1 /* where this process is alone in the probes' maps */
-#define KILL_TIMEOUT_MS	  10000
-#define USAGE_EVERY_NS	  (10 * NSEC_PER_SEC) /* where a metrics sink shows how full the maps are */
-#define LOOK_EVERY_NS	  (100 * NSEC_PER_MSEC) /* at limits that are hit all the time */
-#define OTHER_FDS	  12			/* polled besides those of the limits */
-#define OUTPUT_WAIT_MS	  5000 /* for a reader that takes nothing, once all is over */
-#define RESOLV_CONF_MAX	  65536
-#define FAMILIES_MAX	  32
-#define STATE_DIR_DEFAULT "/var/lib/warder"
+#define KILL_TIMEOUT_MS 10000
 
 struct run {
 	const struct run_options *opt;
@@ -98,7 +90,7 @@ void run_init_names(struct run *run);
 
 /* ---- run_engine.c ---- */
 
-/* One more thing by name; twice is once. */
+/* One more thing by name, up to RUN_DEGRADED_MAX. */
 void run_add_degraded(struct run_result *res, const char *text);
 
 /* What loads and attaches may still not fire: each family has to see its own event first. */
@@ -116,7 +108,7 @@ int run_watch_sandbox(struct run *run, struct err *err);
 /* Walking tables is for those who look at them. */
 void run_look_at_maps(struct run *run);
 
-/* How full the tables are, for a sink that shows it; at most every USAGE_EVERY_NS. */
+/* How full the tables are, for a sink that shows it; not all the time. */
 void run_tell_usage(struct run *run, uint64_t now);
 
 /* The unprivileged half, with all descriptors that it works with and no other. */
@@ -199,3 +191,5 @@ int run_open_output(struct run *run, int stdio[3], struct err *err);
 
 /* From the first moment on, but for a terminal: that is the payload's when there is one. */
 int run_connect_output(struct run *run, struct err *err);
+
+#endif
