@@ -282,6 +282,13 @@ class Bundle(Oci):
         (row,) = [json.loads(line) for line in self.warder("ps", "--json").out.splitlines()]
         self.assertEqual((row["tenant"], row["memory"]), ("t7", 64 << 20))
 
+    def test_workspace_of_its_policy(self):
+        """One by name outlives the container; it lies below our state, where nothing else may be written to."""
+        for said in ("one\n", "one\ntwo\n"):
+            conf = self.conf("sh", "-c", "echo %s >> /workspace/f; cat /workspace/f" % said.split()[-1])
+            conf["annotations"] = {"warder.policy": self.path("p.yaml", "workspace: name:w\n")}
+            self.assertEqual(self.run_to_end(conf, 0), said)
+
     def test_life_cycle(self):
         """created (nothing of the payload has run), running, stopped; what each command says when it is not its time."""
         vol = idmapped(self, "vol")

@@ -232,9 +232,6 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	    run_check_watches(&a.watch, &err) < 0 ||
 	    run_join_watch_env(&env_values, &a.watch_env) < 0)
 		return cli_bad_usage("run", &err);
-	if (*workspace)
-		spec.workspace = workspace;
-	spec.workspace_unlimited = !limited;
 	if (secrets_no_core(&err) < 0 || secrets_read(&secrets, &spec, &a.secrets, &err) < 0 ||
 	    net_read_routes(&spec, &err) < 0)
 		return cli_fail(&err);
@@ -244,6 +241,9 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	    (keep->container->amend(keep->container->arg, &spec, &err) < 0 ||
 	     run_check_writable(&spec, &err) < 0))
 		return cli_fail(&err);
+	if (*workspace)
+		spec.workspace = workspace;
+	spec.workspace_unlimited = !limited;
 	if (spec.secrets_n && a.watch.n < WATCHLIST_MAX && a.watch.n < OPTION_LIST_MAX)
 		a.watch.v[a.watch.n++] = SECRET_DIR "/"; /* who read one, and when */
 	if (a.witness && run_sinks_witness(&sinks, a.witness, &sign, &err) < 0)
