@@ -60,7 +60,7 @@ void guest_tick(struct guest *g, uint64_t boot_ns);
 uint64_t guest_deadline(const struct guest *g);
 /* A record WIRE_MIRROR of the host's kernel. */
 void guest_mirror(struct guest *g, const void *rec, size_t len, uint64_t boot_ns);
-/* What the host's kernel told before `boot_ns` has been handed in. */
+/* What the host's kernel told before `boot_ns` has been handed in; UINT64_MAX: nothing more comes. */
 void guest_host_read(struct guest *g, uint64_t boot_ns);
 /* Does something wait for what the guest's kernel may have told of it? Then guest_quiet is to be called, and this is
  * false until then. */

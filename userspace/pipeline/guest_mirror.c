@@ -688,8 +688,10 @@ void guest_host_read(struct guest *g, uint64_t boot_ns)
 {
 	struct guest_mirror *mi = g->mirror;
 
-	/* What the gofer did for an act was before it was told. */
-	while (mi && !g->opt.has_mirror && mi->acts.first && mi->acts.first->at < boot_ns) {
+	/* What the gofer did for an act was before it was told. A stub may tell of it later, but not when all has ended. */
+	if (g->opt.has_mirror && boot_ns != UINT64_MAX)
+		return;
+	while (mi && mi->acts.first && mi->acts.first->at < boot_ns) {
 		arena_reset(&g->arena);
 		give_up(mi, &mi->acts.first);
 	}

@@ -405,6 +405,22 @@ static void test_what_the_host_has_not(void **state)
 	assert_int_equal(bed.n, 1);
 }
 
+static void test_what_waits_at_the_end(void **state)
+{
+	const uint64_t a[6] = { PTR };
+
+	(void)state;
+	tells(7, UNLINK, a, 0);
+	tells(7, UNLINK, a, 0);
+	guest_host_read(bed.g, bed.now + 1);
+	assert_int_equal(bed.n, 0);
+	guest_host_read(bed.g, UINT64_MAX);
+	expect_file(0, WIRE_FILE_DELETE, "guest", NULL, 7);
+	expect_file(1, WIRE_FILE_DELETE, "guest", NULL, 7);
+	guest_quiet(bed.g, false, true);
+	assert_int_equal(bed.n, 2);
+}
+
 static void test_sends(void **state)
 {
 	static const char question[] = "\x12\x34\1\0\0\1\0\0\0\0\0\0\3www\7example\3com\0\0\1\0\1";
@@ -616,6 +632,7 @@ int main(void)
 		TEST(test_the_gofer_knows_the_file),
 		TEST(test_without_stubs),
 		TEST(test_what_the_host_has_not),
+		TEST(test_what_waits_at_the_end),
 		TEST(test_sends),
 		TEST(test_a_call_that_was_not_told),
 		TEST(test_many_that_look_alike),
