@@ -16,7 +16,7 @@ import leftovers
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_agent
 import test_egress
-from gvisor import RUNSCS, each_runsc
+from gvisor import RUNSCS, GvisorCase, WithRunsc, each_runsc
 from terminal import Terminal
 from warder import *
 
@@ -37,30 +37,6 @@ def gvisor_processes():
         if name.startswith(b"runsc") or name == b"/runsc":
             found.add(pid)
     return found
-
-
-class GvisorCase(TestCase):
-    runsc = platform = None
-
-    @classmethod
-    def setUpClass(cls):
-        if not RUNSCS:
-            raise unittest.SkipTest("runsc is not installed (make deps)")
-
-    def setUp(self):
-        super().setUp()
-        self.env["WARDER_RUNSC"] = (self.runsc or RUNSCS[0]).path
-
-    def session_argv(self, command, options=()):
-        if self.platform and "--platform" not in options:
-            options = ["--platform", self.platform, *options]
-        return super().session_argv(command, ["--backend", "gvisor", *options])
-
-    def sh(self, script, *options, **kw):
-        return self.session("sh", "-c", script, options=options, **kw)
-
-    def reason(self, s):
-        return s.code, s.result["reason"]
 
 
 class Ends(GvisorCase):
@@ -419,14 +395,8 @@ class Hostile(GvisorCase):
         self.assertEqual((done.code, done.json["died"], done.json["death_signal"]), (137, True, signal.SIGSYS), done)
 
 
-class Agent(test_agent.AgentCase):
+class Agent(WithRunsc, test_agent.AgentCase):
     """Further commands: started by the launcher, who tells of them, since gVisor does not."""
-    runsc = platform = None
-    setUpClass = GvisorCase.setUpClass
-
-    def setUp(self):
-        super().setUp()
-        self.env["WARDER_RUNSC"] = (self.runsc or RUNSCS[0]).path
 
     def test_create_exec_rm(self):
         self.start()

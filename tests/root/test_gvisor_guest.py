@@ -5,11 +5,10 @@ and no less; and rules judge it as they judge any other."""
 import os
 import unittest
 
-from gvisor import RUNSCS, each_runsc
+from gvisor import GvisorCase, each_runsc
 from warder import *
 
 need_root()
-need("runsc")
 
 SHELL = r"""
 echo one > /workspace/a
@@ -64,24 +63,12 @@ u.send(question(b"two"))
 """
 
 
-class Guest(TestCase):
-    runsc = platform = None
-
-    def setUp(self):
-        super().setUp()
-        self.env["WARDER_RUNSC"] = (self.runsc or RUNSCS[0]).path
-
-    def guest(self, *command, options=(), **kw):
-        s = self.session(*command, options=("--backend", "gvisor", *(("--platform", self.platform) if self.platform else ()),
-                                           *options), **kw)
-        self.assertTrue(os.path.isdir(s.folder), s)
-        return s
-
+class Guest(GvisorCase):
     def of_guest(self, s, *kinds):
         return [e for e in s.events if e["kind"] in kinds and e.get("vantage") == "guest"]
 
     def test_shell(self):
-        s = self.guest("sh", "-c", SHELL)
+        s = self.session("sh", "-c", SHELL)
         self.assertEqual(s.code, 3, s)
         execs = [(os.path.basename(e["proc"].get("exe", "")), e["proc"]["args"]) for e in self.of_guest(s, "exec")
                  if e["outcome"] == "success"]
@@ -118,7 +105,7 @@ class Guest(TestCase):
         self.assertEqual({c for p, c in exits.items() if p != 1} - {0, 127}, set())
 
     def test_python(self):
-        s = self.guest("python3", "-c", PYTHON)
+        s = self.session("python3", "-c", PYTHON)
         self.assertEqual(s.code, 0, s)
         execs = [e["proc"]["args"] for e in self.of_guest(s, "exec") if e["outcome"] == "success"]
         self.assertEqual(execs, [["python3", "-c", PYTHON], ["/bin/true", "a b", ""]])
@@ -158,7 +145,7 @@ class Guest(TestCase):
         self.assertEqual(child["proc"]["ancestors"][0]["pid"], 1)
 
     def test_long_arguments(self):
-        s = self.guest("python3", "-c", "import os; os.execv('/bin/true', ['true', 'x' * 100000, 'end'])")
+        s = self.session("python3", "-c", "import os; os.execv('/bin/true', ['true', 'x' * 100000, 'end'])")
         e = self.of_guest(s, "exec")[-1]
         self.assertEqual([len(a) for a in e["proc"]["args"]], [4, 100000, 3])
         self.assertNotIn("args_truncated", e["proc"])
@@ -166,7 +153,7 @@ class Guest(TestCase):
     def test_a_description_that_is_too_large(self):
         """Three arguments of 100 KB each: gVisor drops every message about the program, and says only that there was a
         call."""
-        s = self.guest("python3", "-c",
+        s = self.session("python3", "-c",
                        "import os\nif not os.fork():\n os.execv('/bin/true', ['true'] + ['x' * 100000] * 3)\nos.wait()")
         self.assertEqual(s.code, 0, s)
         e = self.of_guest(s, "exec")[-1]
@@ -175,7 +162,7 @@ class Guest(TestCase):
         self.assertTrue([g for g in s.kinds("gap") if g["gap"]["reason"] == "guest"])
 
     def test_an_attempt_inside_is_killed(self):
-        s = self.guest("python3", "-c",
+        s = self.session("python3", "-c",
                        "import ctypes, time\nctypes.CDLL(None, use_errno=True).mount(b'x', b'/tmp', b'tmpfs', 0, None)\n"
                        "time.sleep(100)")
         self.assertEqual(s.code, 137, s)
@@ -184,7 +171,7 @@ class Guest(TestCase):
         self.assertEqual(e["escape"]["type"], "mount")
 
     def test_the_record_is_whole(self):
-        s = self.guest("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true $i; done")
+        s = self.session("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true $i; done")
         self.assertEqual(s.code, 0, s)
         self.assertEqual([e["proc"]["args"][1] for e in self.of_guest(s, "exec")[1:]], list("12345678"))
         self.assertEqual(s.kinds("gap"), [])
@@ -194,7 +181,7 @@ class Guest(TestCase):
         self.assertEqual([e for e in s.kinds("exec", "fork", "file.open") if e["vantage"] == "kernel"], [])
 
     def test_benign_work_is_quiet(self):
-        s = self.guest("sh", "-c", "mkdir -p p/q; echo x > p/q/f; cp p/q/f g; python3 -c 'import json, threading; "
+        s = self.session("sh", "-c", "mkdir -p p/q; echo x > p/q/f; cp p/q/f g; python3 -c 'import json, threading; "
                        "t = threading.Thread(target=print); t.start(); t.join()'; ls -l p; rm -r p")
         self.assertEqual(s.code, 0, s)
         self.assertEqual([e["rule"]["name"] for e in s.kinds("rule.alert")], [])

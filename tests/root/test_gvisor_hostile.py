@@ -101,7 +101,8 @@ class Beside(test_agent.AgentCase, Fake):
         self.start()
         self.create("--name", "box", "--", "sh", "-c", "while :; do sleep 1; done")
         for mode in ("nested", "swamp"):
-            self.warder("run", "--quiet", "--backend", "gvisor", "--", mode)
+            # Without rules: it comes to the end that the fake tells, whatever it lied about.
+            self.assertCode(self.warder("run", "--quiet", "--no-default-rules", "--backend", "gvisor", "--", mode), 7)
             done = self.warder("exec", "box", "--", "echo", mode)
             self.assertEqual((done.code, done.out), (0, mode.encode() + b"\n"))
         self.assertEqual([r["name"] for r in self.ps()], ["box"])

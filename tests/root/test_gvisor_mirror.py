@@ -6,11 +6,10 @@ import os
 import subprocess
 import unittest
 
-from gvisor import RUNSCS, each_runsc, sink_of
+from gvisor import GvisorCase, each_runsc, fds_of, inject, parts_below, sink_of
 from warder import *
 
 need_root()
-need("runsc")
 
 NR_DUP, NR_DUP3 = 32, 292
 
@@ -22,7 +21,7 @@ tar cf pkg.tar pkg
 tar xf pkg.tar -C pkg/b
 python3 -m compileall -q pkg/b
 python3 - <<'P'
-import os, shutil, signal, subprocess, tempfile, threading, zipfile
+import os, shutil, signal, socket, subprocess, tempfile, threading, zipfile
 def many(n):
     for i in range(15):
         p = "t%d-%d" % (n, i)
@@ -43,52 +42,28 @@ with tempfile.TemporaryDirectory() as d:
     zipfile.ZipFile("w.whl").extractall(d)
 for i in range(5):
     subprocess.run(["sh", "-c", "cat pkg/a/m1.py > /dev/null; exit 0"], check=True)
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", 5000))
 P
 """
 
 
-class Mirror(TestCase):
-    runsc = platform = None
-
+class Mirror(GvisorCase):
     def setUp(self):
         super().setUp()
-        self.runsc = self.runsc or RUNSCS[0]
-        self.platform = self.platform or self.runsc.platforms[0]
-        self.env["WARDER_RUNSC"] = self.runsc.path
-        self.options = ("--backend", "gvisor", "--platform", self.platform)
-
-    def sentry(self, pid):
-        found = []
-
-        def look(pid):
-            for task in os.listdir("/proc/%d/task" % pid):
-                with open("/proc/%d/task/%s/children" % (pid, task)) as f:
-                    for child in map(int, f.read().split()):
-                        with open("/proc/%d/cmdline" % child, "rb") as words:
-                            if words.read().startswith(b"runsc-sandbox\0"):
-                                found.append(child)
-                                continue
-                        look(child)
-        look(pid)
-        self.assertEqual(len(found), 1)
-        return found[0]
+        self.runs_on()
 
     def test_a_sentry_that_keeps_something_back(self):
         """Its messages go elsewhere, its connection stays open."""
         if self.platform != "ptrace":
             self.skipTest("on %s the guest's calls do not show to the host" % self.platform)
-        inject = helper("inject")
         proc, finish = self.start_session(
-            "sh", "-c", "echo up; read x; while :; do echo y > /workspace/hidden; sleep 1; done", options=self.options,
-            stdin=subprocess.PIPE)
+            "sh", "-c", "echo up; read x; while :; do echo y > /workspace/hidden; sleep 1; done", stdin=subprocess.PIPE)
         self.assertEqual(proc.stdout.readline(), b"up\n")
-        pid = self.sentry(proc.pid)
+        pid, = parts_below(proc.pid)["sentry"]
         sink = sink_of(pid)
-        pipe = [fd for fd in os.listdir("/proc/%d/fd" % pid)
-                if os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith("pipe:")][0]
-        self.assertIsNotNone(sink)
-        self.assertIn(b"result", cmd(inject, str(pid), str(NR_DUP), sink).out)
-        self.assertIn(b"result", cmd(inject, str(pid), str(NR_DUP3), pipe, sink, "0").out)
+        pipe = [fd for fd, to in fds_of(pid).items() if to.startswith("pipe:")][0]
+        self.assertGreaterEqual(inject(pid, NR_DUP, sink), 0)
+        self.assertEqual(inject(pid, NR_DUP3, pipe, sink, 0), sink)
         s = finish(b"go\n")
         self.assertEqual(s.code, 137, s)
         self.assertEqual(s.result["reason"], "rule", s.result)
@@ -97,13 +72,21 @@ class Mirror(TestCase):
         self.assertEqual(told[0]["vantage"], "kernel")
 
     def test_what_cannot_be_seen_is_said(self):
-        s = self.session("true", options=self.options)
+        s = self.session("true")
         self.assertEqual(s.code, 0, s)
         self.assertEqual("gvisor.mirror" in s.result["degraded"], self.platform != "ptrace")
 
     def test_benign_work(self):
-        s = self.session("sh", "-c", BENIGN, options=self.options)
+        s = self.sh(BENIGN)
         self.assertEqual(s.code, 0, s)
+        # Both views were there to be held against each other: what the guest told, and what the host's kernel saw.
+        self.assertEqual(len(s.kinds("file.open", vantage="guest", file__path="/workspace/sig")), 60)
+        deleted = [(e["vantage"], e["file"].get("path")) for e in s.kinds("file.delete", outcome="success")]
+        # Of some no name is known (bpf/mirror.bpf.c); none is left out.
+        self.assertEqual(len([path for _, path in deleted if not path or path.startswith("/workspace/")]), 120, deleted)
+        self.assertIn(("kernel", "/workspace/sig"), deleted)
+        self.assertEqual([e["net"]["dst"]["port"] for e in s.kinds("net.send", vantage="kernel")],
+                         [5000] if self.platform == "ptrace" else [])
         self.assertEqual(s.kinds("escape"), [])
         self.assertEqual([e["rule"]["name"] for e in s.kinds("rule.alert")], [])
 

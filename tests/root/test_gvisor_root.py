@@ -7,21 +7,15 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_agent
-from gvisor import RUNSCS
+from gvisor import WithRunsc
 from test_agent_files import need_disks
 from test_image_run import ImageCase as Images
 from warder import *
 
 need_root()
-if not RUNSCS:
-    raise unittest.SkipTest("runsc is not installed (make deps)")
 
 
-class Root(Images):
-    def setUp(self):
-        super().setUp()
-        self.env["WARDER_RUNSC"] = RUNSCS[0].path
-
+class Root(WithRunsc, Images):
     def session_argv(self, command, options=()):
         return super().session_argv(command, ["--backend", "gvisor", *options])
 
@@ -69,11 +63,10 @@ class Root(Images):
         self.assertEqual((s.code, s.out), (0, b"kept\n"), s.err)
 
 
-class Snapshots(test_agent.AgentCase):
+class Snapshots(WithRunsc, test_agent.AgentCase):
     """gVisor's gofer writes to the same directories: what its kernel wrote is there for the host's."""
 
     def test_taken_and_begun_with(self):
-        self.env["WARDER_RUNSC"] = RUNSCS[0].path
         self.start()
         self.create("--name", "box", "--backend", "gvisor")
         fill = ("echo kept > f; chmod 640 f; mkdir d; echo t > /tmp/t; head -c 3000000 /dev/zero | tr '\\0' x > big; "
