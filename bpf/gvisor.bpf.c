@@ -109,20 +109,15 @@ static __always_inline bool is_odd_open(struct pt_regs *regs)
 	return dots || (!digits && !(regs->dx & O_NOFOLLOW_));
 }
 
-/* Its ids, capabilities and namespaces stay as they were when the guest began. */
+/* Its ids, capabilities and namespaces stay as they were when the guest began. By value each time: what writes kernel
+ * memory changes them in place. */
 static __always_inline __u32 changed(struct task_struct *t, struct task_state *st)
 {
 	const struct cred *cred = BPF_CORE_READ(t, cred);
-	__u64 ns = (__u64)BPF_CORE_READ(t, nsproxy), was = st->cred, was_ns = st->nsproxy;
-	__u64 caps, user_ns;
-	__u32 uid;
+	__u64 ns = (__u64)BPF_CORE_READ(t, nsproxy), was_ns = st->nsproxy;
+	__u64 caps = cap_bits(&cred->cap_permitted), user_ns = (__u64)BPF_CORE_READ(cred, user_ns);
+	__u32 uid = BPF_CORE_READ(cred, euid.val);
 
-	if (st->flags & TASK_HELD && (__u64)cred == was && ns == was_ns)
-		return 0;
-	uid = BPF_CORE_READ(cred, euid.val);
-	caps = cap_bits(&cred->cap_permitted);
-	user_ns = (__u64)BPF_CORE_READ(cred, user_ns);
-	st->cred = (__u64)cred;
 	st->nsproxy = ns;
 	if (!(st->flags & TASK_HELD)) { /* seen for the first time */
 		st->flags |= TASK_HELD;

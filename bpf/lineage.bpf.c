@@ -88,6 +88,25 @@ static __always_inline struct task_state *inherit(struct task_struct *child, str
 	return cs;
 }
 
+static __always_inline void payload_made(struct task_struct *t, struct task_state *st,
+					 struct task_struct *child, struct task_state *cs,
+					 __u64 clone_flags)
+{
+	int killed;
+
+	if (!(clone_flags & CLONE_THREAD)) {
+		program_inherit(child->tgid);
+		send_fork(t, st, child, cs, clone_flags);
+	}
+	pressure(st);
+	if (!(clone_flags & CLONE_NS))
+		return;
+	killed = escape_kill(st, WIRE_ESCAPE_CLONE_NS);
+	if (killed)
+		cs->flags |= TASK_KILL_PENDING;
+	send_escape(t, st, WIRE_ESCAPE_CLONE_NS, clone_flags, 0, child->tgid, killed);
+}
+
 /* Every new task: processes, threads, io_uring workers (which sched_process_fork does not show).
  * The child has its cgroup already, so CLONE_INTO_CGROUP is seen here. Untracked parents pay one
  * storage look-up and a pointer comparison. */
@@ -116,20 +135,11 @@ int BPF_PROG(on_newtask, struct task_struct *child, u64 clone_flags)
 	}
 	if (st && st->part && gvisor_is_odd_clone(st->part, clone_flags) && gvisor_armed(st))
 		send_escape(t, st, WIRE_ESCAPE_RUNTIME_CLONE, clone_flags, 0, child->tgid, 0);
-	if (!st || st->role != ROLE_PAYLOAD)
+	if (!st || (st->role != ROLE_PAYLOAD && !(st->part && gvisor_armed(st))))
 		return 0;
 
-	if (!(clone_flags & CLONE_THREAD)) {
-		program_inherit(child->tgid);
-		send_fork(t, st, child, cs, clone_flags);
-	}
-	pressure(st);
-	if (clone_flags & CLONE_NS) {
-		killed = escape_kill(st, WIRE_ESCAPE_CLONE_NS);
-		if (killed)
-			cs->flags |= TASK_KILL_PENDING;
-		send_escape(t, st, WIRE_ESCAPE_CLONE_NS, clone_flags, 0, child->tgid, killed);
-	}
+	if (st->role == ROLE_PAYLOAD)
+		payload_made(t, st, child, cs, clone_flags);
 	if (moved && !cgroup_is_under(cg, st->cgid)) {
 		killed = escape_kill(st, WIRE_ESCAPE_CGROUP_LEAVE);
 		if (killed)

@@ -127,7 +127,8 @@ enum wire_kind { WIRE_KINDS(WIRE_KIND_ENUM) };
 	X(48, RUNTIME_PATH, "runtime_path")   /* a name that is more than one in a directory */    \
 	X(49, RUNTIME_FILE, "runtime_file")   /* of no mount that was declared */                  \
 	X(50, RUNTIME_NET, "runtime_net")     /* a socket of the host, without a network */        \
-	X(51, RUNTIME_CLONE, "runtime_clone") /* a process that is neither thread nor stub */
+	X(51, RUNTIME_CLONE, "runtime_clone") /* a process that is neither thread nor stub */      \
+	X(52, RUNTIME_KILLED, "runtime_killed") /* by SIGKILL that is neither ours nor memory's */
 /* clang-format on */
 
 #define WIRE_ESCAPE_ENUM(id, name, text) WIRE_ESCAPE_##name = id,

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What gVisor's own processes never do once the guest runs: one of them is made to (inject), and the sandbox is killed."""
 
+import contextlib
+import os
 import subprocess
+import sys
 import time
 import unittest
 
 from gvisor import GvisorCase, each_runsc, inject, part_of, parts_below, sink_of
+from probes import remove_cgroup, v2_mount
 from warder import *
 
 need_root()
@@ -13,10 +17,20 @@ need_root()
 NR = {"mount": 165, "execve": 59, "socket": 41, "openat": 257, "clone": 56, "setresuid": 117, "close": 3, "getpid": 39}
 
 
+# /tmp of a process, for it alone. Of what was mounted before it had namespaces of its own it can take nothing away.
+TAKE_MOUNT = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+root = os.open("/proc/%s/root" % sys.argv[1], os.O_RDONLY)
+done = libc.setns(os.open("/proc/%s/ns/mnt" % sys.argv[1], os.O_RDONLY), 0) or os.fchdir(root) or libc.umount2(b"tmp", 2)
+print(done, os.strerror(ctypes.get_errno()))
+"""
+
+
 class Escape(GvisorCase):
-    def start(self):
+    def start(self, act="while :; do sleep 1; done"):
         """A sandbox whose guest runs, and a process of each of its parts."""
-        proc, finish = self.start_session("sh", "-c", "echo up; while :; do sleep 1; done", options=("--platform", self.runs_on()))
+        proc, finish = self.start_session("sh", "-c", "echo up; " + act, options=("--platform", self.runs_on()))
         self.assertEqual(proc.stdout.readline(), b"up\n")
         parts = {part: pids[0] for part, pids in parts_below(proc.pid).items()}
         self.assertLessEqual({"gofer", "sentry"}, set(parts))
@@ -38,7 +52,10 @@ class Escape(GvisorCase):
         proc, finish, parts = self.start()
         done = self.until_dead(proc, lambda: part_of(parts[part]) == part and
                                cmd(helper("inject"), *options, str(parts[part]), str(NR[call]), *map(str, args)))
-        s = finish()
+        return self.told(finish(), part, type, done)
+
+    def told(self, s, part, type, done=""):
+        """It was killed by a rule for an escape of this part; the first one's event."""
         self.assertEqual(s.code, 137, "%s\n%s" % (done, s))
         self.assertEqual(s.result["reason"], "rule", done)
         told = [e for e in s.kinds("escape") if e["escape"]["type"] == type]
@@ -62,6 +79,27 @@ class Escape(GvisorCase):
 
     def test_a_process(self):
         self.provoke("gofer", "clone", 17, 0, 0, 0, 0, type="runtime_clone")
+
+    def test_another_control_group(self):
+        """Where its limits and its kill switch no longer reach it."""
+        proc, finish, parts = self.start()
+        others = [os.path.join(v2_mount(), "warder-test-%d-%d" % (os.getpid(), i)) for i in range(2)]
+        for path in others:
+            os.mkdir(path)
+            self.addCleanup(remove_cgroup, path)
+
+        def move():
+            others.reverse()
+            with contextlib.suppress(ProcessLookupError), open(others[0] + "/cgroup.procs", "w") as f:
+                f.write(str(parts["gofer"]))
+        self.until_dead(proc, move)
+        self.told(finish(), "gofer", "cgroup_leave")
+
+    def test_a_file_of_no_mount(self):
+        """A mount is taken away under it: what it opens there then lies in none that was declared."""
+        proc, finish, parts = self.start("while :; do n=$((n + 1)); : >/tmp/$n; done")
+        done = self.until_dead(proc, lambda: cmd(sys.executable, "-c", TAKE_MOUNT, str(parts["gofer"])))
+        self.told(finish(), "gofer", "runtime_file", done)
 
     def test_the_filter_of_a_part(self):
         """With its filter in force it is ended by that."""

@@ -40,11 +40,17 @@ class Killed(GvisorCase):
     def test_keeper(self):
         self.assertEqual(self.reason(self.kill("keeper")), (137, "signal"))
 
+    def told(self, s):
+        """Nobody of ours did it, and memory was not the reason."""
+        self.assertEqual(self.reason(s), (137, "signal"))
+        self.assertEqual([e["escape"]["type"] for e in s.kinds("escape")], ["runtime_killed"])
+        self.assertIn("gVisor killed by somebody else", [e["rule"]["name"] for e in s.kinds("rule.alert")])
+
     def test_gofer(self):
-        self.assertEqual(self.reason(self.kill("gofer")), (137, "signal"))
+        self.told(self.kill("gofer"))
 
     def test_sentry(self):
-        self.assertEqual(self.reason(self.kill("sentry")), (137, "signal"))
+        self.told(self.kill("sentry"))
 
     def test_stub(self):
         """With 20221219 it takes the sentry with it; later ones lose one process of the guest, which may wait for ever."""

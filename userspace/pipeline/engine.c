@@ -434,6 +434,7 @@ static void finish(struct engine *e, const struct run_facts *facts)
 			      : e->pressure_killed		 ? SESSION_KILLED_FOR_EVENTS
 			      : e->store.killed			 ? SESSION_KILLED_FOR_RECORD
 								 : SESSION_UNDECIDED);
+	engine_guest_died(e, facts, &o);
 	if (record_session_stop(&rec, &e->opt->record, facts, &o) == 0)
 		pipeline_feed(e->pipeline, rec.p, rec.n);
 	fill_result(e, &o, &msg.result);

@@ -218,6 +218,13 @@ uint64_t engine_guest_deadline(const struct engine *e)
 	return g->guest ? guest_deadline(g->guest) : UINT64_MAX;
 }
 
+void engine_guest_died(struct engine *e, const struct run_facts *facts, const struct outcome *o)
+{
+	if (e->guest.sink && facts->died && !strcmp(o->reason, "signal"))
+		suspect(e, WIRE_ESCAPE_RUNTIME_KILLED,
+			"somebody killed gVisor while its guest ran");
+}
+
 /* All but what is still on its way. */
 static bool read_some(struct engine *e, size_t max)
 {

@@ -92,6 +92,8 @@ bool engine_guest_read(struct engine *e, bool all);
 void engine_guest_host_read(struct engine *e, uint64_t boot_ns);
 /* Tells what is wrong with the view itself, and what has waited too long. */
 void engine_guest_check(struct engine *e);
+/* The sandbox is empty: an end of the sentry that nobody on this side wanted is told. */
+void engine_guest_died(struct engine *e, const struct run_facts *facts, const struct outcome *o);
 /* CLOCK_BOOTTIME; UINT64_MAX = none. */
 uint64_t engine_guest_deadline(const struct engine *e);
 void engine_guest_free(struct engine *e);
