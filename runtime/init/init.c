@@ -160,14 +160,9 @@ static int exec_lookup(const struct block *b)
 /* The master goes to the launcher, before there is a payload that could get at it. */
 static long send_master(int master, uint32_t id)
 {
-	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_TTY, .id = id };
-	struct iovec iov = { .iov_base = &f, .iov_len = sizeof(f) };
-	struct cmsg_fd c = {
-		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = master
-	};
-	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = &c, .control_len = sizeof(c) };
+	const struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_TTY, .id = id };
 
-	return SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
+	return process1_send(&f, master);
 }
 
 /* A terminal of the sandbox's own devpts, the command's own. Returns the slave, or -errno and where. */

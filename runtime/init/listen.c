@@ -4,9 +4,9 @@
 #include <linux/errno.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <linux/socket.h>
 #include <asm/signal.h>
 
+#include "runtime/init/process1.h"
 #include "runtime/init/sys.h"
 
 static long install(const struct sock_fprog *filter, unsigned flags)
@@ -26,18 +26,10 @@ static void refuse_instead(struct sock_fprog *filter)
 /* The descriptor, or why there is none. */
 static long tell(int fd)
 {
-	struct init_frame f = { .magic = INIT_FRAME_MAGIC,
-				.type = FRAME_LISTENER,
-				.code = fd < 0 ? -fd : 0 };
-	struct iovec iov = { .iov_base = &f, .iov_len = sizeof(f) };
-	struct cmsg_fd c = {
-		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = fd
-	};
-	struct msghdr m = { .iov = &iov,
-			    .iov_n = 1,
-			    .control = fd < 0 ? NULL : &c,
-			    .control_len = fd < 0 ? 0 : sizeof(c) };
-	long n = SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
+	const struct init_frame f = { .magic = INIT_FRAME_MAGIC,
+				      .type = FRAME_LISTENER,
+				      .code = fd < 0 ? -fd : 0 };
+	long n = process1_send(&f, fd);
 
 	return n < 0 ? n : 0;
 }
@@ -51,11 +43,15 @@ static long helper_start(int is_init, int say[2], int answer[2])
 
 	if (pid)
 		return pid;
-	r = SYS(read, say[0], &fd, sizeof(fd), 0, 0, 0);
-	if (r == (long)sizeof(fd)) {
+	do {
+		r = SYS(read, say[0], &fd, sizeof(fd), 0, 0, 0);
+	} while (r == -EINTR);
+	if (r == (long)sizeof(fd))
 		r = tell(fd);
-		SYS(write, answer[1], &r, sizeof(r), 0, 0, 0);
-	}
+	else if (r >= 0)
+		r = -EIO;
+	/* Always: who waits for it holds the pipe's other end, too, and would never see its end. */
+	SYS(write, answer[1], &r, sizeof(r), 0, 0, 0);
 	exit_now(0);
 	return -1;
 }
@@ -74,14 +70,14 @@ static long helper_ask(int fd, int say, int answer)
 
 static void close_all(const int *fds, int n)
 {
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n && fds[i] >= 0; i++)
 		SYS(close, fds[i], 0, 0, 0, 0, 0);
 }
 
 /* The helper is gone by the time it has answered, or soon after: process 1 reaps it. */
 static long install_with_helper(struct sock_fprog *filter, int is_init)
 {
-	int pipes[4];
+	int pipes[4] = { -1, -1, -1, -1 };
 	long fd, r;
 
 	r = SYS(pipe2, pipes, O_CLOEXEC, 0, 0, 0, 0);

@@ -46,6 +46,20 @@ long process1_receive(struct init_frame *f, struct cmsg_fds *fds, int flags)
 	return SYS(recvmsg, INIT_CONTROL_FD, &m, flags | MSG_CMSG_CLOEXEC, 0, 0, 0);
 }
 
+long process1_send(const struct init_frame *f, int fd)
+{
+	struct iovec iov = { .iov_base = (void *)f, .iov_len = sizeof(*f) };
+	struct cmsg_fd c = {
+		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = fd
+	};
+	struct msghdr m = { .iov = &iov,
+			    .iov_n = 1,
+			    .control = fd < 0 ? NULL : &c,
+			    .control_len = fd < 0 ? 0 : sizeof(c) };
+
+	return SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
+}
+
 /* The kernel's stack pointer is aligned; nothing on it is of interest. */
 #if defined(__x86_64__)
 __asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tcall process1_main\n\thlt\n");

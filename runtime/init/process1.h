@@ -17,5 +17,7 @@ char *process1_map(size_t n, int flags, int fd);
 void process1_let_go_of_stdio(void);
 /* A frame of the launcher's with its descriptors, `flags` of recvmsg(2). Bytes or -errno. */
 long process1_receive(struct init_frame *f, struct cmsg_fds *fds, int flags);
+/* A frame to the launcher, with a descriptor where it is not -1. Bytes or -errno. */
+long process1_send(const struct init_frame *f, int fd);
 
 #endif

@@ -40,6 +40,7 @@ struct cmsg_fd {
 #define SOL_SOCKET  1
 #define SCM_RIGHTS  1
 
+#define MSG_CTRUNC	 0x8
 #define MSG_DONTWAIT	 0x40
 #define MSG_NOSIGNAL	 0x4000
 #define MSG_CMSG_CLOEXEC 0x40000000

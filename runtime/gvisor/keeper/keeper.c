@@ -70,21 +70,6 @@ static long number(const char *text, size_t n)
 
 /* ---- the launcher ---- */
 
-static void send_frame(const struct init_frame *f, int fd)
-{
-	struct iovec iov = { .iov_base = (void *)f, .iov_len = sizeof(*f) };
-	struct cmsg_fd c = {
-		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = fd
-	};
-	struct msghdr m = { .iov = &iov, .iov_n = 1 };
-
-	if (fd >= 0) {
-		m.control = &c;
-		m.control_len = sizeof(c);
-	}
-	SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
-}
-
 static void tell(uint32_t id, uint32_t type, long code, int sig, int fd)
 {
 	struct init_frame f = { .magic = INIT_FRAME_MAGIC,
@@ -94,7 +79,7 @@ static void tell(uint32_t id, uint32_t type, long code, int sig, int fd)
 				.id = id };
 
 	f.alone = type == FRAME_EXIT && !id;
-	send_frame(&f, fd);
+	process1_send(&f, fd);
 }
 
 static void __attribute__((noreturn)) give_up(long r, const char *step, const char *text)
@@ -105,7 +90,7 @@ static void __attribute__((noreturn)) give_up(long r, const char *step, const ch
 	copy(f.step, step, length(step, sizeof(f.step) - 1));
 	for (size_t i = 0; i < sizeof(f.text) - 1 && text[i]; i++) /* it may be the sentry's */
 		f.text[i] = (char)(text[i] < 32 || text[i] > 126 ? '?' : text[i]);
-	send_frame(&f, -1);
+	process1_send(&f, -1);
 	exit_now(EXIT_INTERNAL);
 	__builtin_unreachable();
 }
@@ -158,7 +143,8 @@ static int console_take(int listener, int rows, int cols)
 	char name[256];
 	struct iovec iov = { .iov_base = name, .iov_len = sizeof(name) };
 	struct cmsg_fd c = { 0 };
-	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = &c, .control_len = sizeof(c) };
+	/* The length without padding, in which there would be room for one more. */
+	struct msghdr m = { .iov = &iov, .iov_n = 1, .control = &c, .control_len = CMSG_FD_LEN };
 	long fd = SYS(accept4, listener, 0, 0, SOCK_CLOEXEC, 0, 0), n;
 
 	if (fd < 0)
@@ -167,6 +153,10 @@ static int console_take(int listener, int rows, int cols)
 	SYS(close, fd, 0, 0, 0, 0, 0);
 	if (n < 0 || c.len != CMSG_FD_LEN)
 		return n < 0 ? (int)n : -EPROTO;
+	if (m.flags & MSG_CTRUNC) {
+		SYS(close, c.fd, 0, 0, 0, 0, 0);
+		return -EPROTO;
+	}
 	SYS(ioctl, c.fd, TIOCSWINSZ, &ws, 0, 0, 0);
 	return c.fd;
 }
