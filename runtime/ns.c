@@ -170,14 +170,11 @@ static void setup_close(struct setup *t)
  * else one that does is dropped by the kernel. */
 static int frame_read(struct sandbox *s, struct init_frame *f, int flags, int *ret_fd)
 {
-	ssize_t n = ret_fd ? tty_recv(s->control, f, sizeof(*f), flags, ret_fd)
-			   : recv(s->control, f, sizeof(*f), flags | MSG_TRUNC);
+	ssize_t n = fd_recv(s->control, f, sizeof(*f), ret_fd, ret_fd != NULL, flags | MSG_TRUNC);
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? -errno
-		       : errno == ECONNRESET		 ? -EPIPE
-							 : -errno;
-	if (n == 0)
+	if (n < 0 && n != -ECONNRESET)
+		return (int)n;
+	if (n <= 0)
 		return -EPIPE;
 	if (n != (ssize_t)sizeof(*f) || f->magic != INIT_FRAME_MAGIC)
 		return -EBADMSG;

@@ -164,36 +164,29 @@ static int set_up(struct helper *h, const struct egress_options *opt, struct err
 
 /* ---- life ---- */
 
-static void take_sockets(struct helper *h, struct msghdr *mh)
+static void take_sockets(struct helper *h, const int fds[INSIDE_FDS])
 {
 	static const enum watch what[] = { WATCH_UDP, WATCH_TCP, WATCH_LISTENER };
-	struct cmsghdr *c = CMSG_FIRSTHDR(mh);
 
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(h->inside)) || h->inside[INSIDE_UDP] >= 0)
+	if (h->inside[INSIDE_UDP] >= 0) { /* they come once */
+		for (int i = 0; i < INSIDE_FDS; i++)
+			close(fds[i]);
 		return;
-	memcpy(h->inside, CMSG_DATA(c), sizeof(h->inside));
+	}
+	memcpy(h->inside, fds, sizeof(h->inside));
 	for (int i = 0; i < INSIDE_LINK; i++)
 		helper_watch(h, h->inside[i], EPOLLIN, watch_of(what[i], 0));
 }
 
 static void read_control(struct helper *h)
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(h->inside))];
-	} control;
+	int fds[INSIDE_FDS];
 	char byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr mh = { .msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(h->control, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = fd_recv(h->control, &byte, 1, fds, INSIDE_FDS, MSG_DONTWAIT);
 
-	if (n > 0)
-		take_sockets(h, &mh);
-	else if (n == 0 || errno != EAGAIN)
+	if (n > 0 && fds[0] >= 0)
+		take_sockets(h, fds);
+	else if (n == 0 || (n < 0 && n != -EAGAIN))
 		h->over = true;
 }
 

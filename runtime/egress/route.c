@@ -254,29 +254,18 @@ int route_hand_over(int sock, uint8_t route, int conn)
 static bool take_connection(struct route_server *s)
 {
 	const struct sockaddr_in nobody = { .sin_family = AF_INET };
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
 	uint8_t route = 0;
-	struct iovec iov = { &route, 1 };
-	struct msghdr mh = { .msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(s->control, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&mh) : NULL;
 	int fd;
+	ssize_t n = fd_recv(s->control, &route, sizeof(route), &fd, 1, MSG_DONTWAIT);
 
-	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
-		return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
-	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	if (route >= s->policy->routes_n)
+	if (fd < 0)
+		return n > 0 || n == -EAGAIN || n == -EINTR;
+	if (n < 1 || route >= s->policy->routes_n)
 		close(fd);
 	else /* closes it, too, when it takes no more */
 		route_lib.MHD_add_connection(s->daemon[route], fd, (const void *)&nobody,
 					     sizeof(nobody));
-	return true;
+	return n > 0;
 }
 
 static void serve(struct route_server *s)

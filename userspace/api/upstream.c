@@ -14,11 +14,6 @@
 
 #define ASK_TIMEOUT_MS 10000 /* for an agent that takes nothing */
 
-union two_fds {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(2 * sizeof(int))];
-};
-
 void upstream_done(struct upstream *u)
 {
 	if (u->fd >= 0)
@@ -126,31 +121,16 @@ int upstream_input(struct upstream *u, const char *p, size_t n)
 
 int upstream_take(int channel, int *ret_client, int *ret_peer)
 {
-	union two_fds control;
-	char one;
-	struct iovec iov = { &one, 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
 	int fds[2];
+	char one;
+	ssize_t n = fd_recv(channel, &one, 1, fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
 
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
 	if (n == 0)
 		return -EPIPE;
-	c = CMSG_FIRSTHDR(&m);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+	if (fds[0] < 0)
 		return 0;
-	n = (ssize_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	memcpy(fds, CMSG_DATA(c), MIN((size_t)n, (size_t)2) * sizeof(int));
-	if (n != 2) {
-		if (n == 1)
-			close(fds[0]);
-		return 0;
-	}
 	*ret_client = fds[0];
 	*ret_peer = fds[1];
 	return 1;

@@ -185,3 +185,52 @@ ssize_t fd_send(int sock, const void *p, size_t n, const int *fds, size_t count,
 	sent = sendmsg(sock, &m, flags | MSG_NOSIGNAL);
 	return sent < 0 ? -errno : sent;
 }
+
+static size_t passed_fds(struct msghdr *m, int fds[FD_SEND_MAX])
+{
+	size_t n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		size_t size = c->cmsg_len - CMSG_LEN(0);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size = MIN(size, (FD_SEND_MAX - n) * sizeof(int));
+		memcpy(fds + n, CMSG_DATA(c), size);
+		n += size / sizeof(int);
+	}
+	return n;
+}
+
+ssize_t fd_recv(int sock, void *p, size_t n, int *ret_fds, size_t count, int flags)
+{
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(FD_SEND_MAX * sizeof(int))];
+	} control;
+	struct iovec iov = { p, n };
+	/* The length without padding, in which there would be room for one more. */
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = count ? &control : NULL,
+			    .msg_controllen = count ? CMSG_LEN(count * sizeof(int)) : 0 };
+	int fds[FD_SEND_MAX];
+	size_t came;
+	ssize_t got;
+
+	for (size_t i = 0; i < count; i++)
+		ret_fds[i] = -1;
+	if (count > FD_SEND_MAX)
+		return -EINVAL;
+	got = recvmsg(sock, &m, flags | MSG_CMSG_CLOEXEC);
+	if (got < 0)
+		return -errno;
+	came = passed_fds(&m, fds);
+	if (came == count && !(m.msg_flags & MSG_CTRUNC)) {
+		memcpy(ret_fds, fds, count * sizeof(int));
+		return got;
+	}
+	for (size_t i = 0; i < came; i++)
+		close(fds[i]);
+	return got;
+}

@@ -26,6 +26,9 @@ int file_replace_at(int dirfd, const char *name, const void *p, size_t n, mode_t
 /* One sendmsg of n bytes with `count` descriptors, at most FD_SEND_MAX, 0 too (SCM_RIGHTS, unix(7)); never a signal.
  * Bytes or -errno. */
 ssize_t fd_send(int sock, const void *p, size_t n, const int *fds, size_t count, int flags);
+/* One recvmsg of up to n bytes. With exactly `count` descriptors, ret_fds has them, close-on-exec; with fewer or more it
+ * has -1 and all that came are closed. Bytes (with MSG_TRUNC: of the whole packet) or -errno. */
+ssize_t fd_recv(int sock, void *p, size_t n, int *ret_fds, size_t count, int flags);
 /* Close every descriptor from 3 on that is not in `keep` (sorted in place; -1 means none). -errno. */
 int fd_keep_only(int *keep, size_t n);
 /* mkdir -p; existing directories are fine. */

@@ -79,22 +79,9 @@ static int await(int listener)
 
 static ssize_t receive(int sock, char *packet, int fds[PARK_FDS])
 {
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(PARK_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = { packet, AGENT_FRAME_MAX };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	ssize_t n = fd_recv(sock, packet, AGENT_FRAME_MAX, fds, PARK_FDS, 0);
 
-	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(PARK_FDS * sizeof(int)))
-		return -EBADMSG;
-	memcpy(fds, CMSG_DATA(c), PARK_FDS * sizeof(int));
-	return n;
+	return n >= 0 && fds[0] < 0 ? -EBADMSG : n;
 }
 
 /* Its words as those of `agent keep`. */

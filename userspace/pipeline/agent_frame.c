@@ -219,11 +219,6 @@ int agent_request_print(struct buf *out, const struct agent_request *q)
 
 /* ---- packets ---- */
 
-union one_fd {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 int agent_send(int sock, const void *p, size_t n, int fd, int flags)
 {
 	ssize_t sent;
@@ -236,32 +231,19 @@ int agent_send(int sock, const void *p, size_t n, int fd, int flags)
 
 ssize_t agent_recv(int sock, void *p, int *ret_fd, int flags)
 {
-	union one_fd control;
-	struct iovec iov = { p, AGENT_FRAME_MAX };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = ret_fd ? &control : NULL,
-			    .msg_controllen = ret_fd ? sizeof(control) : 0 };
-	struct cmsghdr *c;
-	ssize_t n;
 	int fd = -1;
+	ssize_t n;
 
 	/* ECONNRESET: the other side went without having read all of ours; what it said before comes after that. */
 	do {
-		n = recvmsg(sock, &m, flags | MSG_CMSG_CLOEXEC);
-	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	if (n < 0)
-		return -errno;
-	c = ret_fd ? CMSG_FIRSTHDR(&m) : NULL;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	if (m.msg_flags & MSG_TRUNC) {
+		n = fd_recv(sock, p, AGENT_FRAME_MAX, &fd, ret_fd != NULL, flags | MSG_TRUNC);
+	} while (n == -EINTR || n == -ECONNRESET);
+	if (n > AGENT_FRAME_MAX) {
 		if (fd >= 0)
 			close(fd);
 		return -EMSGSIZE;
 	}
-	if (ret_fd)
+	if (n >= 0 && ret_fd)
 		*ret_fd = fd;
 	return n;
 }

@@ -464,28 +464,6 @@ static void orphaned(struct engine *e)
 	finish(e, &facts);
 }
 
-/* A message, and the descriptor that came with it (-1 = none). */
-static ssize_t receive(int fd, struct engine_msg *msg, int *ret_fd)
-{
-	union {
-		struct cmsghdr head;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { msg, sizeof(*msg) };
-	struct msghdr mh = { .msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&mh);
-
-	*ret_fd = -1;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-	return n;
-}
-
 static void take_notify(struct engine *e, struct engine_msg *msg, int listener)
 {
 	msg->text[sizeof(msg->text) - 1] = 0;
@@ -499,13 +477,13 @@ static void read_control(struct engine *e)
 {
 	struct engine_msg msg;
 	int passed;
-	ssize_t n = receive(e->fd, &msg, &passed);
+	ssize_t n = fd_recv(e->fd, &msg, sizeof(msg), &passed, 1, MSG_DONTWAIT);
 
 	if (passed >= 0 &&
 	    (n != sizeof(msg) || (msg.type != ENGINE_RULES && msg.type != ENGINE_WORKSPACE &&
 				  msg.type != ENGINE_NOTIFY)))
 		close(take_fd(passed));
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) {
 		orphaned(e);

@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 
 static char dir[256];
@@ -118,6 +120,50 @@ static void folders_are_made_on_the_way(void **state)
 	assert_int_equal(dir_make_all(path, 0700), -ENOTDIR);
 }
 
+/* The lowest free number: the same before and after when nothing was left open. */
+static int lowest(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+static void descriptors_come_in_the_number_asked_for_or_not_at_all(void **state)
+{
+	static const size_t sent[] = { 0, 1, 2, 3, 4, FD_SEND_MAX };
+	const int many[FD_SEND_MAX] = { 0 };
+	int pair[2], fds[FD_SEND_MAX], before;
+	char text[4];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	before = lowest();
+	for (size_t want = 0; want <= FD_SEND_MAX; want++) {
+		for (size_t i = 0; i < ARRAY_SIZE(sent); i++) {
+			assert_int_equal(fd_send(pair[0], "frame", 6, many, sent[i], 0), 6);
+			assert_int_equal(fd_recv(pair[1], text, sizeof(text), fds, want, 0),
+					 sizeof(text));
+			for (size_t k = 0; k < want; k++) {
+				assert_int_equal(fds[k] >= 0, sent[i] == want);
+				if (fds[k] < 0)
+					continue;
+				assert_true(fcntl(fds[k], F_GETFD) & FD_CLOEXEC);
+				close(fds[k]);
+			}
+			assert_int_equal(lowest(), before);
+		}
+	}
+	fds[0] = 0;
+	assert_int_equal(fd_recv(pair[1], text, sizeof(text), fds, 1, MSG_DONTWAIT), -EAGAIN);
+	assert_int_equal(fds[0], -1);
+	fd_send(pair[0], "frame", 6, NULL, 0, 0);
+	assert_int_equal(fd_recv(pair[1], text, sizeof(text), NULL, 0, MSG_TRUNC), 6);
+	assert_int_equal(fd_recv(pair[1], text, sizeof(text), fds, FD_SEND_MAX + 1, 0), -EINVAL);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +171,7 @@ int main(void)
 		cmocka_unit_test(reading_stops_at_the_limit),
 		cmocka_unit_test(pipes_are_read_to_the_end),
 		cmocka_unit_test(folders_are_made_on_the_way),
+		cmocka_unit_test(descriptors_come_in_the_number_asked_for_or_not_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
