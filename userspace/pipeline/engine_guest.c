@@ -55,7 +55,6 @@ int engine_guest_start(struct engine *e, struct err *err)
 		.since_ns = clock_boot_ns(),
 		.watch = so->watch,
 		.watch_n = so->watch_n,
-		.has_gofer = true,
 		.has_mirror = e->opt->guest_mirror,
 		.has_net = e->opt->guest_net,
 		.feed = feed,
@@ -154,6 +153,11 @@ static void look_at_guest(struct engine *e)
 	lost(e, now.bad - told->bad);
 	if (now.bad > told->bad && !told->bad)
 		suspect(e, WIRE_ESCAPE_GUEST_DIVERGENCE, "the sentry sent a message that is none");
+	if (now.is_blind && !told->is_blind)
+		pipeline_audit(e->pipeline, e->opt->session.sandbox_id, WIRE_AUDIT_DEGRADED,
+			       "gvisor.mirror: from here on the two views are not compared: more "
+			       "was on its way than is kept, or the guest answers calls itself",
+			       NULL, 0);
 	if (now.started && !told->started)
 		gvisor_sink_tell(e->guest.sink, GVISOR_NEWS_STARTED, 0);
 	if (now.ended && !told->ended)

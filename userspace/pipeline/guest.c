@@ -105,7 +105,7 @@ int guest_new(struct guest **ret, const struct guest_options *opt)
 	buf_init(&g->rec, 2 * WIRE_RECORD_MAX);
 	g->next_id = 1;
 	g->due = UINT64_MAX;
-	if ((opt->has_gofer || opt->has_mirror) && guest_mirror_new(&g->mirror, g) < 0) {
+	if (guest_mirror_new(&g->mirror, g) < 0) {
 		guest_free(g);
 		return -ENOMEM;
 	}

@@ -28,8 +28,8 @@ struct guest_options {
 	uint64_t since_ns;	  /* CLOCK_BOOTTIME: nothing is older */
 	const char *const *watch; /* the operator's list; borrowed */
 	size_t watch_n;
-	/* The host's kernel tells what the gofer does, and (platform ptrace) calls of the guest (bpf/mirror.bpf.c). */
-	bool has_gofer, has_mirror;
+	/* The host's kernel tells calls of the guest (platform ptrace), besides what the gofer does (bpf/mirror.bpf.c). */
+	bool has_mirror;
 	bool has_net; /* the sentry sends by sockets of the host, where that is told */
 	guest_feed_fn feed;
 	void *arg;
@@ -47,6 +47,7 @@ struct guest_stats {
 	bool started;	 /* the container's start was told */
 	bool ended;	 /* the end of process 1 was told */
 	uint32_t status; /* how, as wait(2) has it */
+	bool is_blind; /* the two views are not compared any more: more came than is kept, or the guest answers calls */
 };
 
 int guest_new(struct guest **ret, const struct guest_options *opt);

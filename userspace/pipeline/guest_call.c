@@ -4,24 +4,10 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "bpf/abi/calls.h"
 #include "userspace/base/auto.h"
+#include "userspace/pipeline/call_table.h"
 #include "userspace/pipeline/guest_mirror.h"
 #include "userspace/pipeline/guest_priv.h"
-
-struct call {
-	uint8_t slot, what, op;
-	int8_t dir;
-};
-
-/* The table that the kernel's side works by. */
-static const struct call calls[CALLS_MAX] = {
-#define CALL(name, nr, nr32, slot, what, op, dir, path, dir2, path2) \
-	[nr] = { SLOT_##slot, WIRE_##what, op, dir },
-#define CALL64(name, nr, slot, what, op, dir, path, dir2, path2) \
-	[nr] = { SLOT_##slot, WIRE_##what, op, dir },
-#include "bpf/abi/calls.def.h"
-};
 
 #define CLONE_NS	  0x7e020080
 #define PERSONALITY_QUERY 0xffffffff
@@ -49,23 +35,6 @@ static bool is_harmless(const struct seccheck_msg *m, uint32_t type)
 	}
 }
 
-static bool is_told(int64_t error)
-{
-	return error == 0 || error == EPERM || error == EACCES || error == EROFS;
-}
-
-static void send_file(struct guest *g, const struct seccheck_msg *m, const struct call *c)
-{
-	struct wire_file w = { .h = guest_header(g, m, c->what), .op = c->op, .fd = -1 };
-
-	guest_call_header(&w.h, m);
-	w.h.flags |= WIRE_F_READ_FAULT; /* the name: who reads the event sees that it is missing */
-	if (w.h.ret > 0)
-		w.h.ret = 0;
-	guest_begin(g, sizeof(w));
-	guest_send(g, &w, sizeof(w));
-}
-
 /* sendfile, splice, copy_file_range: bytes that go into a file without a write. */
 static void moved(struct guest *g, const struct seccheck_msg *m, const struct call *c)
 {
@@ -75,7 +44,7 @@ static void moved(struct guest *g, const struct seccheck_msg *m, const struct ca
 
 void guest_raw(struct guest *g, const struct seccheck_msg *m)
 {
-	const struct call *c = &calls[m->sysno < CALLS_MAX ? m->sysno : 0];
+	const struct call *c = &call_table[m->sysno < CALLS_MAX ? m->sysno : 0];
 
 	if (m->sysno >= CALLS_MAX)
 		return;
@@ -86,13 +55,9 @@ void guest_raw(struct guest *g, const struct seccheck_msg *m)
 	}
 	if (!m->has_exit)
 		return;
-	if (g->mirror && (c->slot != SLOT_FILE || is_told(m->error)))
+	if (c->slot != SLOT_FILE || guest_is_told(m->error))
 		guest_mirror_act(g, m);
 	switch (c->slot) {
-	case SLOT_FILE:
-		if (is_told(m->error) && !g->mirror)
-			send_file(g, m, c);
-		break;
 	case SLOT_ESCAPE:
 		if (!is_harmless(m, c->what))
 			guest_escape(g, m, c->what, (struct str){ 0 }, m->args);

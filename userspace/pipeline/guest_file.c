@@ -115,11 +115,6 @@ void guest_dup(struct guest *g, const struct seccheck_msg *m)
 
 /* ---- what is told ---- */
 
-static bool is_told(int64_t error)
-{
-	return error == 0 || error == EPERM || error == EACCES || error == EROFS;
-}
-
 static bool below(struct str path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -230,9 +225,9 @@ void guest_open(struct guest *g, const struct seccheck_msg *m)
 		return;
 	class = watched_class_of(path);
 	entry = listed(g, path);
-	type = steers(path, class, writes, is_told(m->error));
-	if ((writes && is_told(m->error) && is_plain(path)) || entry ||
-	    (class == WATCHED_FILE && (is_told(m->error) || m->error == ENOENT)) || type)
+	type = steers(path, class, writes, guest_is_told(m->error));
+	if ((writes && guest_is_told(m->error) && is_plain(path)) || entry ||
+	    (class == WATCHED_FILE && (guest_is_told(m->error) || m->error == ENOENT)) || type)
 		send_open(g, m, flags, entry);
 	if (type)
 		guest_escape(g, m, type, path, NULL);

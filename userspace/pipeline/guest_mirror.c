@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "bpf/abi/calls.h"
 #include "bpf/abi/maps.h"
 #include "userspace/base/auto.h"
 #include "userspace/event/path.h"
+#include "userspace/pipeline/call_table.h"
 #include "userspace/pipeline/guest_priv.h"
 
 #define NR_CONNECT	    42
@@ -27,19 +27,6 @@
 #define NR_SENDMMSG	    307
 #define DNS_PORT	    53
 #define MIRROR_CLOCK_NS	    20000 /* between two clocks */
-
-struct call {
-	uint8_t slot, what, op;
-	int8_t dir, path, dir2, path2;
-};
-
-static const struct call calls[CALLS_MAX] = {
-#define CALL(name, nr, nr32, slot, what, op, dir, path, dir2, path2) \
-	[nr] = { SLOT_##slot, WIRE_##what, op, dir, path, dir2, path2 },
-#define CALL64(name, nr, slot, what, op, dir, path, dir2, path2) \
-	[nr] = { SLOT_##slot, WIRE_##what, op, dir, path, dir2, path2 },
-#include "bpf/abi/calls.def.h"
-};
 
 /* One that the other side has not told yet. */
 struct entry {
@@ -83,8 +70,6 @@ struct guest_mirror {
 	bool is_answered; /* but not to be relied on: see is_doubtful */
 	/* Results may be made up by a filter of the guest's own, where they are not positive. */
 	bool is_unsure;
-	/* The guest answers calls itself, or more happens than is kept. */
-	bool is_blind;
 	uint32_t contradictions;
 	uint64_t packets, dropped; /* at an answer that is not to be relied on */
 };
@@ -190,10 +175,17 @@ static void contradict(struct guest_mirror *mi, const struct wire_hdr *h, const 
 	guest_send(g, &w, sizeof(w));
 }
 
+/* The guest answers calls itself, or more happens than is kept: from here on nothing is said of what is missing. */
+static void go_blind(struct guest_mirror *mi)
+{
+	if (mi->g->opt.has_mirror)
+		mi->g->stats.is_blind = true;
+}
+
 /* A filter that the guest gave itself answers in the place of its kernel, which then has nothing to tell. */
 static bool is_claimed(const struct guest_mirror *mi, int32_t ret)
 {
-	return !mi->is_blind && (!mi->is_unsure || ret > 0);
+	return !mi->g->stats.is_blind && (!mi->is_unsure || ret > 0);
 }
 
 static void look_for_filters(struct guest_mirror *mi, const struct seccheck_msg *m)
@@ -204,7 +196,7 @@ static void look_for_filters(struct guest_mirror *mi, const struct seccheck_msg 
 		mi->is_unsure = true;
 	if (m->sysno == NR_PTRACE &&
 	    (m->args[0] == PTRACE_SYSEMU_ || m->args[0] == PTRACE_SYSEMU_STEP_))
-		mi->is_blind = true;
+		go_blind(mi);
 }
 
 /* ---- calls of which it is enough that they were told ---- */
@@ -221,7 +213,7 @@ static struct balance *balance_of(struct guest_mirror *mi, uint64_t nr, int64_t 
 	if (b)
 		return b;
 	if (mi->balances.n == MIRROR_KEYS_MAX) { /* who is forgotten would be missed */
-		mi->is_blind = true;
+		go_blind(mi);
 		return NULL;
 	}
 	return (struct balance *)lru_add(&mi->balances, &key);
@@ -273,7 +265,7 @@ void guest_mirror_told(struct guest *g, const struct seccheck_msg *m)
 			: m->sysno == NR_CREAT ? 0
 					       : (uint32_t)m->flags;
 
-	if (!g->mirror || !g->opt.has_mirror || !m->has_exit)
+	if (!g->opt.has_mirror || !m->has_exit)
 		return;
 	if (!m->error)
 		tell(g->mirror, m->sysno, m->result, what);
@@ -358,7 +350,7 @@ static bool is_at_cwd(const struct entry *act, int8_t dir)
 static void send_file(struct guest *g, const struct entry *act, const struct entry *host,
 		      const struct entry *gofer)
 {
-	const struct call *c = &calls[act->h.nr];
+	const struct call *c = &call_table[act->h.nr];
 	const struct wire_mirror h = record_of(host), o = record_of(gofer);
 	const struct str cwd = { act->data, act->n };
 	struct wire_file w = { .h = act->h, .op = c->op, .fd = -1 };
@@ -465,7 +457,8 @@ static void send_sent(struct guest *g, const struct entry *act, const struct ent
 
 static struct list *gofer_list(struct guest_mirror *mi, uint16_t nr)
 {
-	return calls[nr].what == WIRE_FILE_ATTR && calls[nr].op == 2 ? &mi->owners : &mi->gofer;
+	return call_table[nr].what == WIRE_FILE_ATTR && call_table[nr].op == 2 ? &mi->owners
+									       : &mi->gofer;
 }
 
 /* The last one of its kind before the act's end, by the name if it is known. */
@@ -473,7 +466,7 @@ static struct entry *find_gofer(struct guest_mirror *mi, const struct entry *act
 				const struct entry *host)
 {
 	uint64_t end = host ? host->at : act->h.ts + MIRROR_CLOCK_NS;
-	const struct call *c = &calls[act->h.nr];
+	const struct call *c = &call_table[act->h.nr];
 	struct str name = host ? path_name(name_of(host)) : (struct str){ 0 };
 	struct list *l = gofer_list(mi, act->h.nr);
 	struct entry **at, **found = NULL;
@@ -481,7 +474,7 @@ static struct entry *find_gofer(struct guest_mirror *mi, const struct entry *act
 	if (act->h.ret < 0)
 		return NULL;
 	for (at = &l->first; *at && (*at)->at <= end; at = &(*at)->next) {
-		const struct call *oc = &calls[(*at)->h.nr];
+		const struct call *oc = &call_table[(*at)->h.nr];
 
 		if (oc->what == c->what && oc->op == c->op &&
 		    (!name.n || str_eq(name, path_name(name_of(*at)))))
@@ -494,7 +487,7 @@ static void join(struct guest_mirror *mi, struct entry *act, struct entry *host)
 {
 	struct entry *gofer;
 
-	if (calls[act->h.nr].slot == SLOT_FILE) {
+	if (call_table[act->h.nr].slot == SLOT_FILE) {
 		gofer = find_gofer(mi, act, host);
 		send_file(mi->g, act, host, gofer);
 		free(gofer);
@@ -512,7 +505,7 @@ static bool is_same(const struct entry *a, const struct entry *b)
 /* Whether a send is told depends on both sides. */
 static bool is_evidence(const struct entry *e)
 {
-	return calls[e->h.nr].slot == SLOT_FILE;
+	return call_table[e->h.nr].slot == SLOT_FILE;
 }
 
 static uint64_t sum_of(const struct guest_mirror *mi, const struct entry *e)
@@ -545,7 +538,7 @@ static struct entry **find(struct list *l, const struct entry *like)
 /* Streams send often; of those the host tells nothing. */
 static bool is_awaited(const struct entry *act)
 {
-	if (calls[act->h.nr].slot == SLOT_FILE)
+	if (call_table[act->h.nr].slot == SLOT_FILE)
 		return true;
 	if (act->sock.type == SOCK_STREAM)
 		return false;
@@ -560,7 +553,7 @@ static struct entry *act_new(struct guest *g, const struct seccheck_msg *m)
 
 	guest_call_header(&h, m);
 	act = entry_new(&h, m->args, m->c.cwd);
-	f = act && calls[m->sysno].slot == SLOT_SEND
+	f = act && call_table[m->sysno].slot == SLOT_SEND
 		    ? guest_fd(g, m->c.tgid, (int32_t)m->args[0], false)
 		    : NULL;
 	if (f)
@@ -575,8 +568,9 @@ void guest_mirror_act(struct guest *g, const struct seccheck_msg *m)
 	bool joined = false;
 
 	look_for_filters(mi, m);
-	if (m->sysno >= CALLS_MAX || (calls[m->sysno].slot != SLOT_FILE &&
-				      (calls[m->sysno].slot != SLOT_SEND || !g->opt.has_mirror)))
+	if (m->sysno >= CALLS_MAX ||
+	    (call_table[m->sysno].slot != SLOT_FILE &&
+	     (call_table[m->sysno].slot != SLOT_SEND || !g->opt.has_mirror)))
 		return;
 	act = act_new(g, m);
 	if (!act)
@@ -620,7 +614,7 @@ static void wait_for_guest(struct guest_mirror *mi, struct entry *host)
 	mi->g->due = MIN(mi->g->due, host->at + MIRROR_ASK_NS);
 	list_add(mi, &mi->host, host);
 	if (mi->host.n > MIRROR_ENTRIES_MAX) {
-		mi->is_blind = true;
+		go_blind(mi);
 		free(list_take(mi, &mi->host, &mi->host.first));
 	}
 }
@@ -628,7 +622,7 @@ static void wait_for_guest(struct guest_mirror *mi, struct entry *host)
 static void take_host(struct guest_mirror *mi, struct entry *host)
 {
 	const struct wire_mirror w = record_of(host);
-	const struct call *c = &calls[w.h.nr];
+	const struct call *c = &call_table[w.h.nr];
 	struct entry **at;
 
 	if (c->slot == SLOT_OPEN || c->slot == SLOT_NET) {
@@ -650,6 +644,16 @@ static void take_host(struct guest_mirror *mi, struct entry *host)
 	}
 }
 
+/* What the gofer did only gives an act its name, so it goes first. */
+static bool has_room(struct guest_mirror *mi)
+{
+	while (mi->bytes > MIRROR_BYTES_MAX && mi->owners.first)
+		free(list_take(mi, &mi->owners, &mi->owners.first));
+	while (mi->bytes > MIRROR_BYTES_MAX && mi->gofer.first)
+		free(list_take(mi, &mi->gofer, &mi->gofer.first));
+	return mi->bytes <= MIRROR_BYTES_MAX;
+}
+
 void guest_mirror(struct guest *g, const void *rec, size_t len, uint64_t boot_ns)
 {
 	struct guest_mirror *mi = g->mirror;
@@ -658,16 +662,18 @@ void guest_mirror(struct guest *g, const void *rec, size_t len, uint64_t boot_ns
 	struct entry *e;
 	uint32_t part;
 
-	if (!mi || len < sizeof(w))
+	if (len < sizeof(w))
 		return;
 	memcpy(&w, rec, sizeof(w));
-	if (w.h.nr >= CALLS_MAX || mi->bytes > MIRROR_BYTES_MAX)
+	if (w.h.nr >= CALLS_MAX)
 		return;
 	g->now = boot_ns;
 	arena_reset(&g->arena);
-	e = entry_new(&w.h, w.args, (struct str){ rec, len });
-	if (!e)
+	e = has_room(mi) ? entry_new(&w.h, w.args, (struct str){ rec, len }) : NULL;
+	if (!e) {
+		go_blind(mi);
 		return;
+	}
 	e->at = w.h.ts;
 	part = (w.h.flags & WIRE_F_PART) >> WIRE_PART_SHIFT;
 	if (part == GVISOR_STUB) {
@@ -691,7 +697,7 @@ void guest_host_read(struct guest *g, uint64_t boot_ns)
 	/* What the gofer did for an act was before it was told. A stub may tell of it later, but not when all has ended. */
 	if (g->opt.has_mirror && boot_ns != UINT64_MAX)
 		return;
-	while (mi && mi->acts.first && mi->acts.first->at < boot_ns) {
+	while (mi->acts.first && mi->acts.first->at < boot_ns) {
 		arena_reset(&g->arena);
 		give_up(mi, &mi->acts.first);
 	}
@@ -708,8 +714,6 @@ uint64_t guest_mirror_tick(struct guest *g)
 	struct guest_mirror *mi = g->mirror;
 	uint64_t due = UINT64_MAX;
 
-	if (!mi)
-		return due;
 	while (mi->acts.first && mi->acts.first->due <= g->now)
 		give_up(mi, &mi->acts.first);
 	expire(mi, &mi->gofer);
@@ -735,7 +739,7 @@ bool guest_wants_quiet(struct guest *g, uint64_t boot_ns)
 {
 	struct guest_mirror *mi = g->mirror;
 
-	if (!mi || (mi->asked && !mi->is_answered))
+	if (mi->asked && !mi->is_answered)
 		return false;
 	if (!mi->host.n && !mi->owed) {
 		mi->waits = 0;
@@ -832,8 +836,6 @@ void guest_quiet(struct guest *g, bool was_full, bool is_last)
 	struct guest_mirror *mi = g->mirror;
 	bool lossy;
 
-	if (!mi)
-		return;
 	if (is_last)
 		ask(mi, UINT64_MAX);
 	if (!mi->asked)

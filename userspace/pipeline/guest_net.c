@@ -147,7 +147,7 @@ static void seek_metadata(struct guest *g, const struct seccheck_msg *m, const s
 	uint64_t args[6] = { 0 };
 	bool is_mapped = a->family == AF_INET6 && !memcmp(a->b, mapped, sizeof(mapped));
 
-	if (a->family != AF_INET && a->family != AF_INET6)
+	if (g->opt.has_net || (a->family != AF_INET && a->family != AF_INET6))
 		return;
 	memcpy(b, is_mapped ? a->b + 12 : a->b, is_mapped || a->family == AF_INET ? 4 : 16);
 	if (!metadata_has(b))

@@ -54,7 +54,7 @@ struct guest {
 	struct guest_process *process; /* whose message it is; NULL = not known */
 	struct arena arena;	       /* of one packet */
 	struct buf rec;
-	struct guest_mirror *mirror; /* NULL: nothing comes from the host's kernel */
+	struct guest_mirror *mirror;
 };
 
 /* ---- guest.c ---- */
@@ -74,6 +74,12 @@ struct wire_str guest_tail(struct guest *g, struct str s, size_t max);
 void guest_send(struct guest *g, void *rec, size_t size);
 /* Where a name that a call was given lies; base is empty when it is absolute. */
 struct str guest_base(const struct seccheck_msg *m, struct str path);
+
+/* An act on a file that succeeded, or that somebody is refused. */
+static inline bool guest_is_told(int64_t error)
+{
+	return error == 0 || error == EPERM || error == EACCES || error == EROFS;
+}
 
 /* What a copy of a descriptor has of the first one. */
 static inline void guest_fd_copy(struct guest_fd *to, const struct guest_fd *from)

@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "bpf/abi/calls.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
+#include "userspace/pipeline/call_table.h"
 #include "userspace/pipeline/record.h"
 
 #define STATUS_MAX 16384
@@ -175,24 +175,11 @@ static void fill_who(struct wire_hdr *h, const struct notify *n, int proc_fd)
 
 /* ---- what ---- */
 
-/* Of the kind of those that probes look at. */
+/* What no row is about, of the kind of those that probes look at. */
 static const struct {
-	long nr;
+	int nr;
 	uint32_t type;
 } types[] = {
-#define ROW_NONE(nr, what)
-#define ROW_EXEC(nr, what)
-#define ROW_OPEN(nr, what)
-#define ROW_WRITE(nr, what)
-#define ROW_CLOSE(nr, what)
-#define ROW_MMAP(nr, what)
-#define ROW_FILE(nr, what)
-#define ROW_NET(nr, what)
-#define ROW_SEND(nr, what)
-#define ROW_ESCAPE(nr, what)		      { nr, WIRE_##what },
-#define CALL(name, nr, nr32, slot, what, ...) ROW_##slot(nr, what)
-#define CALL64(name, nr, slot, what, ...)     ROW_##slot(nr, what)
-#include "bpf/abi/calls.def.h"
 	{ SYS_io_uring_enter, WIRE_ESCAPE_IO_URING },
 	{ SYS_io_uring_register, WIRE_ESCAPE_IO_URING },
 	{ SYS_fanotify_mark, WIRE_ESCAPE_FANOTIFY },
@@ -205,6 +192,8 @@ static const struct {
 
 uint32_t notify_type(int nr)
 {
+	if (nr >= 0 && nr < CALLS_MAX && call_table[nr].slot == SLOT_ESCAPE)
+		return call_table[nr].what;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		if (types[i].nr == nr)
 			return types[i].type;

@@ -53,21 +53,29 @@ static int feed(void *arg, const void *rec, size_t len)
 
 static const char *const watch[] = { "/data/plans", "/etc/app.conf" };
 
-static int set_up(void **state)
+static void begin(bool has_net)
 {
 	const struct guest_options opt = { .sandbox_id = 9,
 					   .real_offset_ns = OFFSET,
 					   .since_ns = BOOT - 30000000000,
 					   .watch = watch,
 					   .watch_n = ARRAY_SIZE(watch),
+					   .has_net = has_net,
 					   .feed = feed };
 
+	guest_free(bed.g);
+	bed.n = 0;
+	assert_int_equal(guest_new(&bed.g, &opt), 0);
+}
+
+static int set_up(void **state)
+{
 	(void)state;
 	memset(&bed, 0, sizeof(bed));
 	for (size_t i = 0; i < EVENTS; i++)
 		arena_init(&bed.seen[i].arena, 4 << 20);
 	assert_int_equal(decoder_new(&bed.d), 0);
-	assert_int_equal(guest_new(&bed.g, &opt), 0);
+	begin(false);
 	return 0;
 }
 
@@ -614,8 +622,11 @@ static void test_names_that_are_not_told(void **state)
 	(void)state;
 	calls(1, 87, (uint64_t[6]){ 0x1000 }, 0, 0);
 	calls(1, 87, (uint64_t[6]){ 0x1000 }, 0, ENOENT);
+	assert_int_equal(bed.n, 0); /* the host may tell it yet */
+	guest_host_read(bed.g, UINT64_MAX);
 	assert_int_equal(bed.n, 1);
 	expect_kind(0, WIRE_FILE_DELETE);
+	expect(0, F_VANTAGE, "guest");
 	assert_false(event_has(event(0), F_FILE_PATH));
 	assert_true(event_has(event(0), F_DEGRADED));
 }
@@ -711,6 +722,14 @@ static void test_connects_that_are_signals(void **state)
 	in.sin_addr.s_addr = htonl(0xa9fea9fd);
 	address(1, SECCHECK_CONNECT, 42, 3, &in, sizeof(in), 0, 0);
 	assert_int_equal(bed.n, 10);
+	/* with a network the sentry's own connect is seen, and told */
+	begin(true);
+	in.sin_addr.s_addr = htonl(0xa9fea9fe);
+	address(1, SECCHECK_CONNECT, 42, 3, &in, sizeof(in), 0, ENETUNREACH);
+	address(1, SECCHECK_CONNECT, 42, 3, &in6, sizeof(in6), 0, 0);
+	assert_int_equal(bed.n, 2);
+	expect_kind(0, WIRE_NET_CONNECT);
+	expect_kind(1, WIRE_NET_CONNECT);
 }
 
 static void fork_fails(int pid, int nr, int error)

@@ -74,7 +74,6 @@ static void begin(bool has_mirror)
 	const struct guest_options opt = { .sandbox_id = 9,
 					   .real_offset_ns = OFFSET,
 					   .since_ns = BOOT - 30000000000,
-					   .has_gofer = true,
 					   .has_mirror = has_mirror,
 					   .feed = feed };
 
@@ -396,13 +395,23 @@ static void test_what_the_host_has_not(void **state)
 
 	(void)state;
 	tells(7, UNLINK, a, 0);
-	bed.now += 2 * MIRROR_WAIT_NS;
+	assert_int_equal(guest_deadline(bed.g), bed.now + MIRROR_WAIT_NS);
+	bed.now += MIRROR_WAIT_NS - 1;
 	guest_tick(bed.g, bed.now);
-	expect_file(0, WIRE_FILE_DELETE, "guest", NULL, 7);
-	/* it stood still meanwhile, and goes on: no contradiction */
-	stub(UNLINK, a, 0, "x");
-	settles(false);
+	assert_int_equal(bed.n, 0); /* it may come yet */
+	guest_tick(bed.g, ++bed.now);
 	assert_int_equal(bed.n, 1);
+	expect_file(0, WIRE_FILE_DELETE, "guest", NULL, 7);
+	/* it stood still meanwhile, and goes on: nothing waits, no contradiction */
+	stub(UNLINK, a, 0, "x");
+	assert_false(settles(false));
+	assert_int_equal(bed.n, 1);
+	/* the same once more, which was not told */
+	stub(UNLINK, a, 0, "x");
+	assert_true(settles(false));
+	assert_int_equal(bed.n, 3);
+	expect_file(1, WIRE_FILE_DELETE, "kernel", "x", 4000);
+	expect_contradiction(2, "x");
 }
 
 static void test_what_waits_at_the_end(void **state)
@@ -575,7 +584,91 @@ static void test_filters_of_the_guest(void **state)
 	assert_int_equal(bed.n, 0);
 }
 
-static void test_limits(void **state)
+static bool is_blind(void)
+{
+	struct guest_stats st;
+
+	guest_stats(bed.g, &st);
+	return st.is_blind;
+}
+
+/* Nothing is said any more of a call that was not told: the calls before it may have been forgotten. */
+static void expect_blind(void)
+{
+	assert_true(is_blind());
+	bed.n = 0;
+	stub(UNLINK, (const uint64_t[6]){ 1, 2, 3 }, 0, "/work/untold");
+	stub(OPENAT, NONE, 1 << 20, "/work/untold");
+	assert_true(settles(false));
+	assert_int_equal(bed.n, 1);
+	expect_file(0, WIRE_FILE_DELETE, "kernel", "/work/untold", 4000);
+}
+
+static void test_more_of_the_host_than_is_kept(void **state)
+{
+	uint64_t a[6] = { PTR };
+	const unsigned n = MIRROR_ENTRIES_MAX + 10;
+
+	(void)state;
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(is_blind(), i > MIRROR_ENTRIES_MAX);
+		a[1] = i;
+		stub(UNLINK, a, 0, "x");
+	}
+	assert_int_equal(bed.n, 0);
+	for (unsigned i = n; i--;) {
+		bed.n = 0;
+		a[1] = i;
+		tells(7, UNLINK, a, 0);
+		assert_int_equal(bed.n, i >= 10); /* those are not kept any more */
+	}
+	bed.now += MIRROR_WAIT_NS;
+	guest_tick(bed.g, bed.now);
+	assert_int_equal(bed.n, 10);
+	expect_file(9, WIRE_FILE_DELETE, "guest", NULL, 7);
+	expect_blind();
+}
+
+static void test_more_bytes_than_are_kept(void **state)
+{
+	static char path[4001];
+	uint64_t a[6] = { PTR };
+	unsigned n = 0;
+
+	(void)state;
+	memset(path, 'x', sizeof(path) - 1);
+	path[0] = '/';
+	/* what the gofer did makes room for what counts */
+	for (int i = 0; i < MIRROR_ENTRIES_MAX; i++)
+		shows(GVISOR_GOFER, RENAMEAT, NONE, 0,
+		      &(struct parts){ path, path, path, path, .index = 0 });
+	for (int i = 0; i < 100; i++) {
+		a[1] = n++;
+		stub(UNLINK, a, 0, path);
+	}
+	assert_false(is_blind());
+	for (unsigned i = 0; i < n; i++) {
+		bed.n = 0;
+		a[1] = i;
+		tells(7, UNLINK, a, 0);
+		assert_int_equal(bed.n, 1);
+	}
+	for (n = 0; n < MIRROR_ENTRIES_MAX && !is_blind(); n++) {
+		a[1] = n;
+		shows(GVISOR_STUB, RENAMEAT, a, 0, &(struct parts){ .path = path, .path2 = path });
+	}
+	assert_in_range(n, 1, MIRROR_ENTRIES_MAX - 1);
+	assert_int_equal(bed.n, 1);
+	for (unsigned i = 0; i < n; i++) {
+		bed.n = 0;
+		a[1] = i;
+		tells(7, RENAMEAT, a, 0);
+		assert_int_equal(bed.n, i < n - 1); /* all but the last were kept */
+	}
+	expect_blind();
+}
+
+static void test_more_acts_than_are_kept(void **state)
 {
 	uint64_t a[6] = { PTR };
 
@@ -583,27 +676,33 @@ static void test_limits(void **state)
 	for (unsigned i = 0; i < MIRROR_ENTRIES_MAX + 10; i++) {
 		bed.n = 0;
 		a[1] = i;
-		stub(UNLINK, a, 0, "x");
+		tells(7, UNLINK, a, 0);
+		/* told without a name, to make room */
+		assert_int_equal(bed.n, i >= MIRROR_ENTRIES_MAX);
 	}
-	bed.n = 0;
-	a[1] = 5; /* of those that are not kept any more: nothing can be said */
-	tells(7, UNLINK, a, 0);
-	begin(true);
+	expect_file(0, WIRE_FILE_DELETE, "guest", NULL, 7);
+	/* the host is late: those that are told already, and those that wait */
 	for (unsigned i = 0; i < MIRROR_ENTRIES_MAX + 10; i++) {
 		bed.n = 0;
 		a[1] = i;
-		tells(7, UNLINK, a, 0);
+		stub(UNLINK, a, 0, "x");
+		assert_int_equal(bed.n, i >= 10);
 	}
-	assert_int_equal(bed.n, 1); /* told without a name, to make room */
-	expect_file(0, WIRE_FILE_DELETE, "guest", NULL, 7);
-	begin(true);
+	assert_false(settles(false));
+	assert_false(is_blind());
+}
+
+static void test_more_calls_than_are_kept(void **state)
+{
+	(void)state;
 	for (unsigned i = 0; i < MIRROR_KEYS_MAX + 10; i++) {
+		assert_int_equal(is_blind(), i > MIRROR_KEYS_MAX);
 		bed.n = 0;
 		tells_open(7, "x", O_RDONLY, 3 + i);
 	}
-	stub(OPENAT, NONE, 2, "y");
-	settles(false);
-	assert_int_equal(bed.n, 0);
+	for (unsigned i = 0; i < 10; i++) /* room again */
+		stub(OPENAT, NONE, 3 + (int)i, "x");
+	expect_blind();
 }
 
 /* The rings are written by the kernel; all the same nothing in a record is believed. */
@@ -638,7 +737,10 @@ int main(void)
 		TEST(test_many_that_look_alike),
 		TEST(test_messages_that_were_lost),
 		TEST(test_filters_of_the_guest),
-		TEST(test_limits),
+		TEST(test_more_of_the_host_than_is_kept),
+		TEST(test_more_bytes_than_are_kept),
+		TEST(test_more_acts_than_are_kept),
+		TEST(test_more_calls_than_are_kept),
 		TEST(test_bad_records),
 	};
 
