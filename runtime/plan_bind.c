@@ -74,6 +74,22 @@ int plan_check_source(const struct sandbox_plan *p, const char *asked, const cha
 	return 0;
 }
 
+/* `what` is mounted at `target`. */
+static int check_target(const struct sandbox_plan *p, const char *what, const char *target,
+			struct err *err)
+{
+	if (!plan_path_is_clean(target))
+		return err_set(err, EINVAL, "%s '%s': expected an absolute path without . and ..",
+			       what, target);
+	for (size_t i = 0; i < ARRAY_SIZE(targets_ours); i++)
+		if (is_below(target, targets_ours[i]))
+			return err_set(err, EPERM, "%s '%s': %s cannot be changed", what, target,
+				       targets_ours[i]);
+	if (p->secrets_n && (is_below(target, SECRET_DIR) || is_below(SECRET_DIR, target)))
+		return err_set(err, EPERM, "%s '%s': the secrets are there", what, target);
+	return 0;
+}
+
 int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bool writable,
 	      struct err *err)
 {
@@ -81,18 +97,10 @@ int plan_bind(struct sandbox_plan *p, const char *source, const char *target, bo
 	const char *kept, *inside;
 	struct root_op *op;
 	struct stat st;
-	int r;
+	int r = check_target(p, "bind target", target, err);
 
-	if (!plan_path_is_clean(target))
-		return err_set(err, EINVAL,
-			       "bind target '%s': expected an absolute path without . and ..",
-			       target);
-	for (size_t i = 0; i < ARRAY_SIZE(targets_ours); i++)
-		if (is_below(target, targets_ours[i]))
-			return err_set(err, EPERM, "bind target '%s': %s cannot be changed", target,
-				       targets_ours[i]);
-	if (p->secrets_n && (is_below(target, SECRET_DIR) || is_below(SECRET_DIR, target)))
-		return err_set(err, EPERM, "bind target '%s': the secrets are there", target);
+	if (r < 0)
+		return r;
 	if (!realpath(source, real))
 		return err_set(err, errno, "bind '%s': %m", source);
 	r = plan_check_source(p, source, real, &st, err);
@@ -129,16 +137,11 @@ static int add_tmpfs(struct sandbox_plan *p, struct err *err)
 
 	for (size_t i = 0; c && i < c->tmpfs_n; i++) {
 		const char *target = c->tmpfs[i].target;
+		int r = check_target(p, "tmpfs", target, err);
 		struct root_op *op;
 
-		if (!plan_path_is_clean(target))
-			return err_set(err, EINVAL,
-				       "tmpfs '%s': expected an absolute path without . and ..",
-				       target);
-		for (size_t k = 0; k < ARRAY_SIZE(targets_ours); k++)
-			if (is_below(target, targets_ours[k]))
-				return err_set(err, EPERM, "tmpfs '%s': %s cannot be changed",
-					       target, targets_ours[k]);
+		if (r < 0)
+			return r;
 		op = plan_root_add(p, ROOT_TMPFS, target, NULL);
 		if (!op)
 			return err_set(err, ENOSPC, "tmpfs '%s': no room left in the plan", target);

@@ -293,8 +293,12 @@ static int add_proc(struct sandbox_plan *p, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(proc_ro); i++)
 		if (!plan_root_add(p, ROOT_PROC_RO, fmt2(p, "/proc/", proc_ro[i]), proc_ro[i]))
 			return full(err);
-	if (p->container && add_proc_more(p, err) < 0)
-		return -EINVAL;
+	if (p->container) {
+		int r = add_proc_more(p, err);
+
+		if (r < 0)
+			return r;
+	}
 	if (!plan_root_add(p, ROOT_DEVPTS, "/dev/pts", NULL))
 		return full(err);
 	p->root[p->root_n - 1].writable = true;

@@ -39,7 +39,8 @@ struct gvisor_guest {
 
 /* ---- made ahead ---- */
 
-/* The directory that `dir` is in, locked: between its being made and its own lock, none that sweeps comes by. */
+/* The directory that `dir` is in, locked: between its being made and its own lock, none that sweeps comes by; others that
+ * make theirs may. */
 static int lock_parent(const char *dir, struct err *err)
 {
 	char parent[PATH_MAX];
@@ -48,7 +49,7 @@ static int lock_parent(const char *dir, struct err *err)
 
 	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - dir) : 1, slash ? dir : ".");
 	fd = open(*parent ? parent : "/", DIR_FLAGS);
-	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+	if (fd < 0 || flock(fd, LOCK_SH) < 0)
 		return err_set(err, errno, "'%s': %m", parent);
 	return take_fd(fd);
 }

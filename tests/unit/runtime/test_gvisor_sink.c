@@ -6,10 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -460,6 +462,27 @@ static void test_sweep(void **state)
 	assert_int_equal(gvisor_guest_sweep(dir), 0);
 }
 
+/* They wait for who sweeps, and not for each other. */
+static void test_many_are_made_at_once(void **state)
+{
+	char dir[] = "/tmp/sink-XXXXXX", sub[64];
+	struct gvisor_guest *g = NULL;
+	struct err err = { 0 };
+	int maker;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(sub, sizeof(sub), "%s/g", dir);
+	maker = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(maker, LOCK_SH), 0);
+	alarm(PATIENCE_MS / 1000); /* else it would hang */
+	assert_int_equal(gvisor_guest_new(&g, sub, 0, &err), 0);
+	alarm(0);
+	gvisor_guest_free(g);
+	close(maker);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_points(void **state)
 {
 	auto_buf struct buf json = { 0 };
@@ -493,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_trace_list),
 		cmocka_unit_test(test_directory_is_ours_alone),
 		cmocka_unit_test(test_sweep),
+		cmocka_unit_test(test_many_are_made_at_once),
 		cmocka_unit_test(test_points),
 	};
 

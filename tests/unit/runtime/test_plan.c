@@ -282,6 +282,33 @@ static void test_binds(void **state)
 	rmdir(dir);
 }
 
+/* Of a container there are other ways to cover what is ours. */
+static void test_nothing_covers_the_secrets(void **state)
+{
+	static const char *const targets[] = { "/run", SECRET_DIR, SECRET_DIR "/x", "/dev/x" };
+	struct sandbox_container c = { .tmpfs_n = 1 };
+	struct sandbox_spec spec = good_spec();
+	struct host h = full_host();
+	char root[] = "/tmp/warder-plan-XXXXXX";
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	spec.root = root;
+	spec.container = &c;
+	spec.secrets[0] = (struct sandbox_secret){ .name = "key", .value = "v", .n = 1 };
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		c.tmpfs[0].target = targets[i];
+		spec.secrets_n = 1;
+		refuse(&spec, &h, EPERM, targets[i]);
+		spec.secrets_n = 0;
+		if (i < 3)
+			sandbox_plan_free(build(&spec, &h));
+		else
+			refuse(&spec, &h, EPERM, targets[i]);
+	}
+	rmdir(root);
+}
+
 static void test_clean_paths(void **state)
 {
 	static const char *const good[] = { "/a", "/a/b", "/...", "/a.b/..c" };
@@ -332,6 +359,7 @@ int main(void)
 		cmocka_unit_test(test_degraded_by_name),
 		cmocka_unit_test(test_hash),
 		cmocka_unit_test(test_binds),
+		cmocka_unit_test(test_nothing_covers_the_secrets),
 		cmocka_unit_test(test_clean_paths),
 		cmocka_unit_test(test_print),
 	};
