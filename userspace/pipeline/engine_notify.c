@@ -12,17 +12,18 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 
-/* The kernel's structures grow; it writes as many bytes as its own have. */
+/* The kernel's structures grow; it writes as many bytes as its own have. The room is first: of a union `= { 0 }` clears
+ * no more than that. */
 #define ROOM 512
 
 union request {
-	struct seccomp_notif req;
 	char room[ROOM];
+	struct seccomp_notif req;
 };
 
 union response {
-	struct seccomp_notif_resp resp;
 	char room[ROOM];
+	struct seccomp_notif_resp resp;
 };
 
 int engine_notify_start(struct engine *e, struct err *err)

@@ -15,12 +15,14 @@
 
 struct wire_hdr record_header(uint32_t sandbox_id, enum wire_kind kind)
 {
+	const uint32_t pid = (uint32_t)getpid();
+
 	return (struct wire_hdr){
 		.kind = (uint16_t)kind,
 		.ts = clock_boot_ns(),
 		.sandbox = sandbox_id,
-		.tgid = (uint32_t)getpid(),
-		.tid = (uint32_t)getpid(),
+		.tgid = pid,
+		.tid = pid,
 		.nr = WIRE_NR_NONE,
 		.ring = WIRE_RING_NONE,
 		.vantage = WIRE_V_RUNTIME,

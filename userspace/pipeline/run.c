@@ -166,33 +166,33 @@ static bool hear_sandbox(struct run *run, int *ret_start, struct err *err)
 }
 
 /* GVisor says nothing when it could not set up what it is to tell, and runs on: who tells nothing is not let run.
- * True: it is too late. */
-static bool look_at_guest(struct run *run, uint64_t now, int *fd, struct err *err)
+ * -errno when it must not go on. */
+static int look_at_guest(struct run *run, uint64_t now, int *fd, struct err *err)
 {
 	bool closed = false;
+	int r;
 
 	if (!run->guest || *fd < 0)
-		return false;
+		return 0;
 	if (gvisor_guest_has_started(run->guest, &closed) && !run->armed) {
 		run->armed = true;
-		if (capture_arm(run->capture, sandbox_cgroup_fd(run->sandbox), err) < 0)
-			return true;
+		r = capture_arm(run->capture, sandbox_cgroup_fd(run->sandbox), err);
+		if (r < 0)
+			return r;
 	}
 	if (run->armed || run->stopped) {
 		run->guest_end = 0;
 		if (!run->stopped || closed)
 			*fd = -1;
-		return false;
+		return 0;
 	}
 	if (run->starting)
-		return false;
+		return 0;
 	if (!run->guest_end)
 		run->guest_end = now + GVISOR_FIRST_MS * NSEC_PER_MSEC;
-	if (closed || now >= run->guest_end) {
-		err_set(err, ETIMEDOUT, "gVisor tells nothing of its guest");
-		return true;
-	}
-	return false;
+	if (closed || now >= run->guest_end)
+		return err_set(err, ETIMEDOUT, "gVisor tells nothing of its guest");
+	return 0;
 }
 
 static void tell_begun(struct run *run, int r, const struct err *why)
@@ -249,8 +249,9 @@ static int wait_for_end(struct run *run, struct err *err)
 			run_hit_timeout(run);
 			return 0;
 		}
-		if (look_at_guest(run, now, &fds[10].fd, err))
-			return start_failed(run, -ETIMEDOUT, err);
+		start = look_at_guest(run, now, &fds[10].fd, err);
+		if (start < 0)
+			return start_failed(run, start, err);
 		fds[1].fd = run_has_begun(run) ? run->signal_fd
 					       : -1; /* there is nobody yet to take one */
 		fds[7].fd = run->console ? console_fd(run->console) : -1;
@@ -304,7 +305,6 @@ static int wait_for_end(struct run *run, struct err *err)
 	}
 }
 
-/* The sentry made a call that its own filter forbids: gVisor's code does not. */
 #define GUEST_END_MS 20000
 
 /* A guest that is over before look_at_guest has lost its patience has not run unseen either. */
@@ -322,23 +322,23 @@ static int check_told(struct run *run, struct err *err)
 
 /* The sentry ends with its guest, and at times before it has answered who waits for that. It says so by its exit code, as
  * `runsc run` has it; but it ends with the same codes when it panics, so the guest's own end must have been told, too. */
-static bool ended_well(struct run *run, struct sandbox_result *sr)
+static void take_guest_end(struct run *run, struct sandbox_result *sr)
 {
 	int status, code, sig;
 
 	if (sr->death_signal || !run->guest ||
 	    !gvisor_guest_has_ended(run->guest, GUEST_END_MS, &status))
-		return false;
+		return;
 	sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	code = sig ? 128 + sig : WEXITSTATUS(status);
 	if (code != sr->death_code)
-		return false;
+		return;
 	sr->died = false;
 	sr->exit_code = code;
 	sr->signal = sig;
-	return true;
 }
 
+/* The sentry made a call that its own filter forbids: gVisor's code does not. */
 static void tell_forbidden(struct run *run)
 {
 	struct wire_escape rec;
@@ -396,13 +396,12 @@ static int launch_and_wait(struct run *run, struct err *err)
 	capture_count_missed(run->capture);
 	run->result->ended_ns = clock_real_ns();
 	sandbox_result(run->sandbox, &sr);
-	if (start == 0) {
-		facts->exit_code = sr.exit_code;
-		facts->signal = sr.signal;
-	}
-	if (start == 0 && !sr.died)
+	/* Of one that did not start there is no guest to wait for. */
+	if (start == 0 && sr.died)
+		take_guest_end(run, &sr);
+	else if (start == 0)
 		start = check_told(run, err);
-	if (sr.died && ended_well(run, &sr) && start == 0) {
+	if (start == 0) {
 		facts->exit_code = sr.exit_code;
 		facts->signal = sr.signal;
 	}
