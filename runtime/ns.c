@@ -335,13 +335,18 @@ static int follow_frame(struct sandbox *s, const struct birth *b, struct init_fr
 	}
 }
 
+/* One that is made for it. */
+static bool has_own_netns(const struct sandbox_plan *p)
+{
+	return p->net != SANDBOX_NET_HOST && p->net != SANDBOX_NET_GIVEN;
+}
+
 /* A process that starts a second sandbox will start a third. */
 static void prepare_next(const struct sandbox_plan *p)
 {
 	static int before;
 
-	if (p->net != SANDBOX_NET_HOST && p->net != SANDBOX_NET_GIVEN &&
-	    __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
+	if (has_own_netns(p) && __atomic_fetch_or(&before, 1, __ATOMIC_RELAXED))
 		netns_prepare();
 }
 
@@ -393,7 +398,7 @@ static int clone_setup(struct sandbox *s, struct setup *t, bool has_template, st
 	sigset_t all, old;
 	int e;
 
-	if (s->plan->net != SANDBOX_NET_HOST && t->netns < 0)
+	if (has_own_netns(s->plan) && t->netns < 0)
 		args.flags |= CLONE_NEWNET;
 	/* No handler of ours may run in the child. */
 	sigfillset(&all);
@@ -459,6 +464,21 @@ static int way_out(struct sandbox *s, struct setup *t, struct err *err)
 	return egress_connect(s->egress, t->netns, err);
 }
 
+/* The one that was given or made ahead; -1: the host's, or a new one with the clone. */
+static int take_netns(struct sandbox *s, struct setup *t, struct err *err)
+{
+	const struct sandbox_container *c = s->plan->container;
+
+	if (has_own_netns(s->plan)) {
+		t->netns = netns_take();
+		return way_out(s, t, err);
+	}
+	if (s->plan->net == SANDBOX_NET_HOST)
+		return 0;
+	t->netns = fcntl(c->netns_fd, F_DUPFD_CLOEXEC, 3);
+	return t->netns < 0 ? err_set(err, errno, "network namespace '%s': %m", c->netns) : 0;
+}
+
 int birth_begin(struct sandbox *s, struct birth *b, const struct gvisor_setup *gvisor,
 		const int stdio[3], struct err *err)
 {
@@ -500,17 +520,7 @@ int birth_begin(struct sandbox *s, struct birth *b, const struct gvisor_setup *g
 	s->control = pair[0];
 	t.control = pair[1];
 	t.peer = pair[0];
-	if (s->plan->net == SANDBOX_NET_GIVEN)
-		t.netns = fcntl(s->plan->container->netns_fd, F_DUPFD_CLOEXEC, 3);
-	else if (s->plan->net != SANDBOX_NET_HOST)
-		t.netns = netns_take();
-	if (s->plan->net == SANDBOX_NET_GIVEN && t.netns < 0) {
-		err_set(err, errno, "network namespace '%s': %m", s->plan->container->netns);
-		close(pair[1]);
-		setup_close(&t);
-		return -EIO;
-	}
-	r = way_out(s, &t, err);
+	r = take_netns(s, &t, err);
 	if (r < 0) {
 		close(pair[1]);
 		setup_close(&t);
@@ -665,7 +675,7 @@ int birth_signal(struct sandbox *s, int sig)
 
 void birth_prepare(struct sandbox *s)
 {
-	if (s->plan->net != SANDBOX_NET_HOST && s->plan->net != SANDBOX_NET_GIVEN)
+	if (has_own_netns(s->plan))
 		netns_prepare();
 }
 

@@ -125,25 +125,29 @@ static void seccomp_json(struct json *j, const struct seccomp_profile *s)
 	json_object_end(j);
 }
 
+static void name_json(void *arg, const char *name)
+{
+	json_strz(arg, name);
+}
+
 /* Calls that wait for the supervisor's answer, which is EPERM. */
 static void notified_json(struct json *j, const struct sandbox_plan *p)
 {
-	const char *name;
-
 	json_key(j, "seccomp_notified");
 	json_array_begin(j);
-	for (size_t i = 0; (name = seccomp_notified(i, p->notify)); i++)
-		json_strz(j, name);
+	seccomp_notified_each(p->notify, name_json, j);
 	json_array_end(j);
+}
+
+static void name_text(void *arg, const char *name)
+{
+	fprintf(arg, " %s", name);
 }
 
 static void notified_text(const struct sandbox_plan *p, FILE *out)
 {
-	const char *name;
-
 	fprintf(out, "  %-10s", "notified");
-	for (size_t i = 0; (name = seccomp_notified(i, p->notify)); i++)
-		fprintf(out, " %s", name);
+	seccomp_notified_each(p->notify, name_text, out);
 	fprintf(out,
 		"\n             and, where the probes do not see what is refused, all of it\n");
 }

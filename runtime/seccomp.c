@@ -200,12 +200,6 @@ static int rule(scmp_filter_ctx ctx, uint32_t action, const char *name, unsigned
 	return r == -EEXIST ? 0 : r;
 }
 
-/* What is denied by an argument and looked at by a hook. */
-static uint32_t deny(enum seccomp_notify how)
-{
-	return how >= SECCOMP_NOTIFY_CALLS ? SCMP_ACT_NOTIFY : DENY;
-}
-
 static int add_denied(scmp_filter_ctx ctx, enum seccomp_notify how)
 {
 	int r = 0;
@@ -216,70 +210,105 @@ static int add_denied(scmp_filter_ctx ctx, enum seccomp_notify how)
 	return r;
 }
 
-static int add_clone(scmp_filter_ctx ctx, enum seccomp_notify how)
+static int add_clone(scmp_filter_ctx ctx, uint32_t action)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(ns_flags); i++) {
 		struct scmp_arg_cmp cmp = arg_is(0, SCMP_CMP_MASKED_EQ, ns_flags[i], ns_flags[i]);
 
-		r = rule(ctx, deny(how), "clone", 1, &cmp);
-	}
-	/* Its answer is ENOSYS, which nobody has to give. */
-	return r < 0 ? r : rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
-}
-
-static int add_sockets(scmp_filter_ctx ctx, enum seccomp_notify how)
-{
-	static const char *const calls[] = { "socket", "socketpair" };
-	uint32_t action = how == SECCOMP_NOTIFY_ALL ? SCMP_ACT_NOTIFY : DENY;
-	int r = 0;
-
-	for (size_t c = 0; c < ARRAY_SIZE(calls); c++) {
-		struct scmp_arg_cmp above = arg_is(0, SCMP_CMP_GE, FAMILY_MAX, 0);
-
-		for (int f = 0; r == 0 && f < FAMILY_MAX; f++) {
-			struct scmp_arg_cmp cmp = arg_is(0, SCMP_CMP_EQ, (scmp_datum_t)f, 0);
-			bool ok = false;
-
-			for (size_t i = 0; i < ARRAY_SIZE(families_allowed); i++)
-				ok |= f == families_allowed[i];
-			if (!ok)
-				r = rule(ctx, action, calls[c], 1, &cmp);
-		}
-		if (r == 0)
-			r = rule(ctx, action, calls[c], 1, &above);
-	}
-	if (r == 0) {
-		struct scmp_arg_cmp netlink[] = { arg_is(0, SCMP_CMP_EQ, AF_NETLINK, 0),
-						  arg_is(2, SCMP_CMP_NE, 0, 0) };
-
-		r = rule(ctx, action, "socket", 2, netlink);
+		r = rule(ctx, action, "clone", 1, &cmp);
 	}
 	return r;
 }
 
+static int add_families(scmp_filter_ctx ctx, uint32_t action, const char *call)
+{
+	struct scmp_arg_cmp above = arg_is(0, SCMP_CMP_GE, FAMILY_MAX, 0);
+	int r = 0;
+
+	for (int f = 0; r == 0 && f < FAMILY_MAX; f++) {
+		struct scmp_arg_cmp cmp = arg_is(0, SCMP_CMP_EQ, (scmp_datum_t)f, 0);
+		bool ok = false;
+
+		for (size_t i = 0; i < ARRAY_SIZE(families_allowed); i++)
+			ok |= f == families_allowed[i];
+		if (!ok)
+			r = rule(ctx, action, call, 1, &cmp);
+	}
+	return r < 0 ? r : rule(ctx, action, call, 1, &above);
+}
+
+static int add_socket(scmp_filter_ctx ctx, uint32_t action)
+{
+	struct scmp_arg_cmp netlink[] = { arg_is(0, SCMP_CMP_EQ, AF_NETLINK, 0),
+					  arg_is(2, SCMP_CMP_NE, 0, 0) };
+	int r = add_families(ctx, action, "socket");
+
+	return r < 0 ? r : rule(ctx, action, "socket", 2, netlink);
+}
+
+static int add_socketpair(scmp_filter_ctx ctx, uint32_t action)
+{
+	return add_families(ctx, action, "socketpair");
+}
+
 /* Only asking (0xffffffff) may pass: whatever is set switches off randomisation or worse. */
-static int add_personality(scmp_filter_ctx ctx, enum seccomp_notify how)
+static int add_personality(scmp_filter_ctx ctx, uint32_t action)
 {
 	struct scmp_arg_cmp below = arg_is(0, SCMP_CMP_LT, 0xffffffff, 0);
 	struct scmp_arg_cmp above = arg_is(0, SCMP_CMP_GT, 0xffffffff, 0);
-	int r = rule(ctx, deny(how), "personality", 1, &below);
+	int r = rule(ctx, action, "personality", 1, &below);
 
-	return r < 0 ? r : rule(ctx, deny(how), "personality", 1, &above);
+	return r < 0 ? r : rule(ctx, action, "personality", 1, &above);
 }
 
-/* No hook looks at ioctl: each of the host would pay. Raw and ping sockets need no filter: the first a capability, the second a sysctl, both absent. */
-static int add_ioctls(scmp_filter_ctx ctx, enum seccomp_notify how)
+static int add_ioctl(scmp_filter_ctx ctx, uint32_t action, unsigned request)
 {
-	static const unsigned requests[] = { TIOCSTI, TIOCLINUX };
+	struct scmp_arg_cmp cmp = arg_is(1, SCMP_CMP_MASKED_EQ, 0xffffffff, request);
+
+	return rule(ctx, action, "ioctl", 1, &cmp);
+}
+
+static int add_tiocsti(scmp_filter_ctx ctx, uint32_t action)
+{
+	return add_ioctl(ctx, action, TIOCSTI);
+}
+
+static int add_tioclinux(scmp_filter_ctx ctx, uint32_t action)
+{
+	return add_ioctl(ctx, action, TIOCLINUX);
+}
+
+/* Denied by an argument: as it is shown, and from which on it is notified. No hook looks at ioctl: each of the host would
+ * pay. Raw and ping sockets need no filter: the first a capability, the second a sysctl, both absent. */
+static const struct {
+	const char *text;
+	enum seccomp_notify from;
+	int (*add)(scmp_filter_ctx ctx, uint32_t action);
+} by_argument[] = {
+	{ "clone(CLONE_NEW*)", SECCOMP_NOTIFY_CALLS, add_clone },
+	{ "personality(PERSONA)", SECCOMP_NOTIFY_CALLS, add_personality },
+	{ "socket(FAMILY)", SECCOMP_NOTIFY_ALL, add_socket },
+	{ "socketpair(FAMILY)", SECCOMP_NOTIFY_ALL, add_socketpair },
+	{ "ioctl(TIOCSTI)", SECCOMP_NOTIFY_BLIND, add_tiocsti },
+	{ "ioctl(TIOCLINUX)", SECCOMP_NOTIFY_BLIND, add_tioclinux },
+};
+
+const char *seccomp_by_argument(size_t i, enum seccomp_notify *ret_from)
+{
+	if (i >= ARRAY_SIZE(by_argument))
+		return NULL;
+	*ret_from = by_argument[i].from;
+	return by_argument[i].text;
+}
+
+static int add_by_argument(scmp_filter_ctx ctx, enum seccomp_notify how)
+{
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(requests); i++) {
-		struct scmp_arg_cmp cmp = arg_is(1, SCMP_CMP_MASKED_EQ, 0xffffffff, requests[i]);
-
-		r = rule(ctx, how ? SCMP_ACT_NOTIFY : DENY, "ioctl", 1, &cmp);
-	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(by_argument); i++)
+		r = by_argument[i].add(ctx, how >= by_argument[i].from ? SCMP_ACT_NOTIFY : DENY);
 	return r;
 }
 
@@ -322,13 +351,9 @@ static int add_all(scmp_filter_ctx ctx, enum profile profile, enum seccomp_notif
 	if (r == 0)
 		r = add_denied(ctx, how);
 	if (r == 0)
-		r = add_clone(ctx, how);
-	if (r == 0)
-		r = add_sockets(ctx, how);
-	if (r == 0)
-		r = add_personality(ctx, how);
-	if (r == 0)
-		r = add_ioctls(ctx, how);
+		r = add_by_argument(ctx, how);
+	if (r == 0) /* its answer is ENOSYS, which nobody has to give */
+		r = rule(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
 	if (r == 0 && profile == PROFILE_NOSUID)
 		r = add_nosuid(ctx);
 	return r;

@@ -29,10 +29,12 @@ int seccomp_call(const char *name);
 /* Calls that are denied whatever their arguments: is it one, and each of them; NULL behind the last. */
 bool seccomp_is_denied(const char *name);
 const char *seccomp_denied(size_t i);
-/* Of these, is it notified; and all that are, with those that are denied by an argument, as "ioctl(TIOCSTI)". NULL behind
- * the last. */
+/* What is denied by an argument, as "ioctl(TIOCSTI)", and from which on it is notified; NULL behind the last. */
+const char *seccomp_by_argument(size_t i, enum seccomp_notify *ret_from);
+/* Of those that are always denied, is it notified; and all that are, with those by an argument. */
 bool seccomp_is_notified(const char *name, enum seccomp_notify how);
-const char *seccomp_notified(size_t i, enum seccomp_notify how);
+void seccomp_notified_each(enum seccomp_notify how, void (*fn)(void *arg, const char *name),
+			   void *arg);
 /* A libseccomp filter as a program, with `room` for as many instructions in front. *ret is the caller's to free. */
 int seccomp_export(void *ctx, size_t room, struct sock_filter **ret, size_t *ret_n);
 

@@ -13,19 +13,6 @@ static const short hooked[] = {
 #include "bpf/abi/calls.def.h"
 };
 
-/* Denied by an argument: from which on they are notified. */
-static const struct {
-	const char *text;
-	enum seccomp_notify from;
-} by_argument[] = {
-	{ "clone(CLONE_NEW*)", SECCOMP_NOTIFY_CALLS },
-	{ "personality(PERSONA)", SECCOMP_NOTIFY_CALLS },
-	{ "socket(FAMILY)", SECCOMP_NOTIFY_ALL },
-	{ "socketpair(FAMILY)", SECCOMP_NOTIFY_ALL },
-	{ "ioctl(TIOCSTI)", SECCOMP_NOTIFY_BLIND }, /* no hook looks at ioctl */
-	{ "ioctl(TIOCLINUX)", SECCOMP_NOTIFY_BLIND },
-};
-
 static bool is_hooked(int nr)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(hooked); i++)
@@ -34,24 +21,31 @@ static bool is_hooked(int nr)
 	return false;
 }
 
-bool seccomp_is_notified(const char *name, enum seccomp_notify how)
+/* Of one that is denied. */
+static bool is_told(const char *name, enum seccomp_notify how)
 {
 	int nr = seccomp_call(name);
 
 	/* clone3's answer is another one: ENOSYS, by the filter. */
-	return how != SECCOMP_NOTIFY_NONE && nr >= 0 && seccomp_is_denied(name) &&
-	       strcmp(name, "clone3") != 0 && (how >= SECCOMP_NOTIFY_CALLS || !is_hooked(nr));
+	return how != SECCOMP_NOTIFY_NONE && nr >= 0 && strcmp(name, "clone3") != 0 &&
+	       (how >= SECCOMP_NOTIFY_CALLS || !is_hooked(nr));
 }
 
-const char *seccomp_notified(size_t i, enum seccomp_notify how)
+bool seccomp_is_notified(const char *name, enum seccomp_notify how)
 {
+	return seccomp_is_denied(name) && is_told(name, how);
+}
+
+void seccomp_notified_each(enum seccomp_notify how, void (*fn)(void *arg, const char *name),
+			   void *arg)
+{
+	enum seccomp_notify from;
 	const char *name;
 
-	for (size_t k = 0; (name = seccomp_denied(k)); k++)
-		if (seccomp_is_notified(name, how) && !i--)
-			return name;
-	for (size_t k = 0; k < ARRAY_SIZE(by_argument); k++)
-		if (how >= by_argument[k].from && !i--)
-			return by_argument[k].text;
-	return NULL;
+	for (size_t i = 0; (name = seccomp_denied(i)); i++)
+		if (is_told(name, how))
+			fn(arg, name);
+	for (size_t i = 0; (name = seccomp_by_argument(i, &from)); i++)
+		if (how >= from)
+			fn(arg, name);
 }
