@@ -4,6 +4,7 @@
 #ifndef WARDER_BASE_CLOCK_H
 #define WARDER_BASE_CLOCK_H
 
+#include <limits.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -27,6 +28,20 @@ static inline uint64_t clock_boot_ns(void)
 static inline uint64_t clock_real_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
+}
+
+/* How long poll may wait, in ms, -1 = for ever: the shorter. */
+static inline int clock_sooner_ms(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* Until `at`, rounded up, if that is sooner; UINT64_MAX = never. */
+static inline int clock_sooner(int ms, uint64_t now, uint64_t at)
+{
+	uint64_t left = at > now ? (at - now) / NSEC_PER_MSEC + 1 : 0;
+
+	return at == UINT64_MAX ? ms : clock_sooner_ms(ms, left < INT_MAX ? (int)left : INT_MAX);
 }
 
 #define RFC3339_NS_LEN 30 /* 2026-01-31T12:34:56.123456789Z */

@@ -507,23 +507,10 @@ static void read_control(struct engine *e)
 		finish(e, &msg.facts);
 }
 
-/* A deadline is CLOCK_BOOTTIME; UINT64_MAX = there is none. */
-static int sooner(int tick, uint64_t deadline)
-{
-	uint64_t now, left;
-
-	if (deadline == UINT64_MAX)
-		return tick;
-	now = clock_boot_ns();
-	left = deadline > now ? MIN((deadline - now) / NSEC_PER_MSEC + 1, (uint64_t)1000) : 0;
-	return tick < 0 ? (int)left : MIN((int)left, tick);
-}
-
 /* -1: until something happens. */
 static int next_timeout(const struct engine *e, int tick, size_t held, int got, uint64_t asked)
 {
-	uint64_t deadline = journal_deadline(e->journal), due = pipeline_deadline(e->pipeline);
-	uint64_t now, left;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), written = journal_deadline(e->journal);
 
 	if (got >= STORM_RECORDS)
 		tick = STORM_TICK_MS;
@@ -532,21 +519,11 @@ static int next_timeout(const struct engine *e, int tick, size_t held, int got, 
 	if (tick < 0 && e->fanout &&
 	    sink_watch_is_needed(&e->sinks, journal_next_seq(e->journal) - 1))
 		tick = SINK_WATCH_NS / NSEC_PER_MSEC;
-	if (due != UINT64_MAX && (!deadline || due < deadline))
-		deadline = due;
-	tick = sooner(tick, engine_guest_deadline(e));
-	if (asked) { /* those who ask too often wait as long */
-		int ms = (int)(asked / NSEC_PER_MSEC) + 1;
-
-		tick = tick < 0 ? ms : MIN(tick, ms);
-	}
-	if (!deadline)
-		return tick;
-	now = clock_ns(CLOCK_MONOTONIC);
-	if (deadline <= now)
-		return 0;
-	left = MIN((deadline - now) / NSEC_PER_MSEC + 1, (uint64_t)1000);
-	return tick < 0 ? (int)left : MIN((int)left, tick);
+	tick = clock_sooner(tick, clock_boot_ns(), engine_guest_deadline(e));
+	tick = clock_sooner(tick, now, pipeline_deadline(e->pipeline));
+	if (asked) /* those who ask too often wait as long */
+		tick = clock_sooner(tick, 0, asked);
+	return written ? clock_sooner(tick, now, written) : tick;
 }
 
 /* Bulk records do not wake: look often while they come, seldom when not, and not at all when nothing

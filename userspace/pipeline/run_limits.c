@@ -125,36 +125,22 @@ bool run_look_at_life(struct run *run, uint64_t now)
 
 int run_wait_timeout(const struct run *run, uint64_t end, uint64_t now, uint64_t look)
 {
-	int limits = limits_timeout(&run->limits), reload = reloader_timeout(&run->reloader);
-	int sample = sampler_timeout(&run->sampler), work = workspace_job_timeout(&run->workspace);
-	uint64_t ms = 60000;
+	const uint64_t times[] = {
+		end,
+		look > now ? look : 0, /* counts changed, but they were looked at just now */
+		run->next_secret,
+		run->guest_end,
+		run->next_end,
+		run->next_usage,
+	};
+	int ms = run_has_begun(run) ? -1 : SANDBOX_START_MS;
 
-	if (end)
-		ms = MIN(ms, (end - now) / NSEC_PER_MSEC + 1);
-	if (!run_has_begun(run))
-		ms = MIN(ms, SANDBOX_START_MS);
-	if (limits >= 0)
-		ms = MIN(ms, (uint64_t)limits);
-	if (look > now) /* counts changed, but they were looked at just now */
-		ms = MIN(ms, (look - now) / NSEC_PER_MSEC + 1);
-	if (reload >= 0)
-		ms = MIN(ms, (uint64_t)reload);
-	if (sample >= 0)
-		ms = MIN(ms, (uint64_t)sample);
-	if (work >= 0)
-		ms = MIN(ms, (uint64_t)work);
-	if (run->next_secret) /* it is later than `now` */
-		ms = MIN(ms, (run->next_secret - now) / NSEC_PER_MSEC + 1);
-	if (run->guest_end)
-		ms = MIN(ms, run->guest_end > now ? (run->guest_end - now) / NSEC_PER_MSEC + 1 : 0);
-	if (run->next_end) /* so is this */
-		ms = MIN(ms, (run->next_end - now) / NSEC_PER_MSEC + 1);
-	if (run->next_usage)
-		ms = MIN(ms,
-			 run->next_usage > now ? (run->next_usage - now) / NSEC_PER_MSEC + 1 : 0);
-	return end || !run_has_begun(run) || limits >= 0 || look > now || reload >= 0 ||
-			       sample >= 0 || work >= 0 || run->next_usage || run->next_secret ||
-			       run->next_end || run->guest_end
-		       ? (int)ms
-		       : -1;
+	ms = clock_sooner_ms(ms, limits_timeout(&run->limits));
+	ms = clock_sooner_ms(ms, reloader_timeout(&run->reloader));
+	ms = clock_sooner_ms(ms, sampler_timeout(&run->sampler));
+	ms = clock_sooner_ms(ms, workspace_job_timeout(&run->workspace));
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+		if (times[i])
+			ms = clock_sooner(ms, now, times[i]);
+	return ms;
 }

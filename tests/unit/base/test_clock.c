@@ -61,12 +61,32 @@ static void clocks_run(void **state)
 	assert_true(clock_real_ns() > 1600000000ull * NSEC_PER_SEC);
 }
 
+static void the_sooner_of_two(void **state)
+{
+	const uint64_t now = 5 * NSEC_PER_SEC;
+
+	(void)state;
+	assert_int_equal(clock_sooner_ms(-1, -1), -1);
+	assert_int_equal(clock_sooner_ms(-1, 3), 3);
+	assert_int_equal(clock_sooner_ms(3, -1), 3);
+	assert_int_equal(clock_sooner_ms(3, 0), 0);
+	assert_int_equal(clock_sooner(-1, now, UINT64_MAX), -1);
+	assert_int_equal(clock_sooner(7, now, UINT64_MAX), 7);
+	assert_int_equal(clock_sooner(-1, now, now), 0);
+	assert_int_equal(clock_sooner(7, now, now - 1), 0);
+	assert_int_equal(clock_sooner(-1, now, now + 1), 1); /* not before it */
+	assert_int_equal(clock_sooner(-1, now, now + 3 * NSEC_PER_MSEC), 4);
+	assert_int_equal(clock_sooner(2, now, now + 3 * NSEC_PER_MSEC), 2);
+	assert_int_equal(clock_sooner(-1, 0, UINT64_MAX - 1), INT_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_times),
 		cmocka_unit_test(as_the_c_library_says),
 		cmocka_unit_test(clocks_run),
+		cmocka_unit_test(the_sooner_of_two),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
