@@ -147,9 +147,14 @@ static bool is_in_use(int dir, const char *name)
 	return fd >= 0 && file_lock_is_taken(fd);
 }
 
-static int each_of(int dir, const char *tenant,
-		   int (*fn)(void *arg, const struct named_workspace *w), void *arg)
+struct each {
+	int (*fn)(void *arg, const struct named_workspace *w);
+	void *arg;
+};
+
+static int each_of(void *arg, const char *tenant, int dir)
 {
+	const struct each *e = arg;
 	int copy = openat(dir, ".", TENANT_DIR_FLAGS), r = 0;
 	auto_dir DIR *d = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *de;
@@ -170,7 +175,7 @@ static int each_of(int dir, const char *tenant,
 		if (workspace_disk_size(dir, disk_of(w.name, disk), &w.size, &w.used))
 			fstatat(dir, disk, &st, AT_SYMLINK_NOFOLLOW);
 		w.changed_s = (uint64_t)st.st_mtime;
-		r = fn(arg, &w);
+		r = e->fn(e->arg, &w);
 	}
 	return r;
 }
@@ -178,29 +183,9 @@ static int each_of(int dir, const char *tenant,
 int named_workspace_each(const char *tenant, int (*fn)(void *arg, const struct named_workspace *w),
 			 void *arg, struct err *err)
 {
-	int top = -1, r = tenant_dir_open_all(&top, KIND, false, err);
-	auto_dir DIR *d = NULL;
-	struct dirent *de;
+	struct each e = { fn, arg };
 
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	d = fdopendir(top);
-	if (!d) {
-		close(top);
-		return err_set(err, ENOMEM, "workspaces: %m");
-	}
-	while (r == 0 && (de = readdir(d))) {
-		auto_close int dir = tenant_dir_name_is_good(de->d_name) &&
-						     (!tenant || !strcmp(tenant, de->d_name))
-					     ? openat(top, de->d_name, TENANT_DIR_FLAGS)
-					     : -1;
-
-		if (dir >= 0)
-			r = each_of(dir, de->d_name, fn, arg);
-	}
-	return r;
+	return tenant_dir_each(KIND, tenant, each_of, &e, err);
 }
 
 /* ---- removing one ---- */

@@ -323,14 +323,21 @@ static int by_name(const void *a, const void *b)
 		      ((const struct snapshots_row *)b)->name);
 }
 
-static int each_of(int all, int (*fn)(void *arg, const struct snapshots_row *row), void *arg)
+struct each {
+	int (*fn)(void *arg, const struct snapshots_row *row);
+	void *arg;
+};
+
+static int each_of(void *arg, const char *tenant, int all)
 {
+	const struct each *e = arg;
 	auto_free struct snapshots_row *v = calloc(SNAPSHOTS_MAX, sizeof(*v));
 	auto_dir DIR *d = list(all);
 	struct dirent *de;
 	size_t n = 0;
 	int r = v ? 0 : -ENOMEM;
 
+	(void)tenant;
 	while (r == 0 && d && n < SNAPSHOTS_MAX && (de = readdir(d))) {
 		auto_close int dir = -1;
 
@@ -342,38 +349,17 @@ static int each_of(int all, int (*fn)(void *arg, const struct snapshots_row *row
 	if (n)
 		qsort(v, n, sizeof(*v), by_name);
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = fn(arg, &v[i]);
+		r = e->fn(e->arg, &v[i]);
 	return r;
 }
 
 int snapshots_each(const char *tenant, int (*fn)(void *arg, const struct snapshots_row *row),
 		   void *arg, struct err *err)
 {
-	auto_free struct dirent **v = NULL;
-	auto_close int top = -1;
-	int n, r = tenant ? check(tenant, NULL, err) : 0;
+	struct each e = { fn, arg };
+	int r = tenant ? check(tenant, NULL, err) : 0;
 
-	if (r == 0)
-		r = tenant_dir_open_all(&top, KIND, false, err);
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	n = scandirat(top, ".", &v, NULL, alphasort);
-	if (n < 0)
-		return err_set(err, errno, "snapshots: %m");
-	for (int i = 0; i < n; i++) {
-		auto_free struct dirent *de = v[i];
-		auto_close int all = -1;
-
-		if (r != 0 || !tenant_dir_name_is_good(de->d_name) ||
-		    (tenant && strcmp(tenant, de->d_name)))
-			continue;
-		all = openat(top, de->d_name, TENANT_DIR_FLAGS);
-		if (all >= 0)
-			r = each_of(all, fn, arg);
-	}
-	return r;
+	return r < 0 ? r : tenant_dir_each(KIND, tenant, each_of, &e, err);
 }
 
 static int add_bytes(void *arg, const struct snapshots_row *row)

@@ -2,9 +2,11 @@
 #include "userspace/pipeline/tenant_dir.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -65,4 +67,30 @@ int tenant_dir_open(int *ret_fd, const char *kind, const char *tenant, bool make
 		return err_set(err, errno, "%s of '%s': %m", kind, tenant);
 	*ret_fd = openat(top, tenant, TENANT_DIR_FLAGS);
 	return *ret_fd < 0 ? err_set(err, errno, "%s of '%s': %m", kind, tenant) : 0;
+}
+
+int tenant_dir_each(const char *kind, const char *tenant,
+		    int (*fn)(void *arg, const char *tenant, int dir), void *arg, struct err *err)
+{
+	auto_free struct dirent **v = NULL;
+	auto_close int top = -1;
+	int n, r = tenant_dir_open_all(&top, kind, false, err);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	n = scandirat(top, ".", &v, NULL, alphasort);
+	if (n < 0)
+		return err_set(err, errno, "%s: %m", kind);
+	for (int i = 0; i < n; i++) {
+		auto_free struct dirent *de = v[i];
+		auto_close int dir = -1;
+
+		if (r != 0 || !tenant_dir_name_is_good(de->d_name) ||
+		    (tenant && strcmp(tenant, de->d_name)))
+			continue;
+		dir = openat(top, de->d_name, TENANT_DIR_FLAGS);
+		if (dir >= 0)
+			r = fn(arg, de->d_name, dir);
+	}
+	return r;
 }

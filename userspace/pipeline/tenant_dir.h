@@ -18,5 +18,9 @@ int tenant_dir_check(const char *kind, const char *tenant, struct err *err);
 /* Of all tenants, and of one. `make`: makes what is not there; else -ENOENT. */
 int tenant_dir_open_all(int *ret_fd, const char *kind, bool make, struct err *err);
 int tenant_dir_open(int *ret_fd, const char *kind, const char *tenant, bool make, struct err *err);
+/* `fn` for the directory of each tenant, by name, or of this one; until it returns other than 0, which is returned. Nothing
+ * there is 0. */
+int tenant_dir_each(const char *kind, const char *tenant,
+		    int (*fn)(void *arg, const char *tenant, int dir), void *arg, struct err *err);
 
 #endif
