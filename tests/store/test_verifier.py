@@ -168,6 +168,7 @@ class Tampered(Case):
         edit("swapped", "altered", lambda p: (os.rename(p + "/events.0002.seg", p + "/x"), os.rename(
             p + "/events.0003.seg", p + "/events.0002.seg"), os.rename(p + "/x", p + "/events.0003.seg")))
         edit("all gone", "altered", lambda p: [os.unlink("%s/events.%04d.seg" % (p, i + 1)) for i in range(n)])
+        edit("larger than memory", "altered", lambda p: os.truncate(p + "/" + last, 1 << 38))
         edit("log added", "altered", lambda p: write(p, b"", "checkpoints.log"))
         edit("link", "altered", lambda p: (os.rename(p + "/events.0002.seg", p + "/x"),
                                            os.symlink("x", p + "/events.0002.seg")))

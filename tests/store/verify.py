@@ -89,12 +89,33 @@ def unzstd(data, size):
     return run.stdout if run.returncode == 0 and len(run.stdout) == size else None
 
 
-def read_regular(path, limit):
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as f:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+class File:
+    """A regular file as bytes that are read where they are looked at: one can be larger than memory."""
+    def __init__(self, path):
+        self.fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        st = os.fstat(self.fd)
+        self.size = st.st_size
+        if not stat.S_ISREG(st.st_mode):
             raise OSError("no regular file")
-        return f.read(limit) if limit else f.read()
+
+    def __del__(self):
+        if hasattr(self, "fd"):
+            os.close(self.fd)
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, part):
+        start, stop, _ = part.indices(self.size)
+        data = os.pread(self.fd, max(stop - start, 0), start)
+        if len(data) < stop - start:
+            raise Altered("a file was cut while it was read")
+        return data
+
+
+def read_regular(path, limit):
+    """A file of at most that many bytes; of a longer one the beginning."""
+    return File(path)[:limit]
 
 
 # ---- Ed25519, RFC 8032 section 5.1.7; slow and simple ----
@@ -371,7 +392,7 @@ class Terminal:
             return None
         self.number += 1
         try:
-            data = read_regular(os.path.join(self.path, "tty.%04d.seg" % self.number), 0)
+            data = File(os.path.join(self.path, "tty.%04d.seg" % self.number))
         except OSError as e:
             raise Altered("tty.%04d.seg: %s" % (self.number, e))
         if len(data) < SEGMENT_LEN:
@@ -450,7 +471,7 @@ class Bundle:
             return self.report(OPEN if is_open else ALTERED, "no segment")
         if "checkpoints.log" in names:
             try:
-                self.log = Log(read_regular(os.path.join(self.path, "checkpoints.log"), 0), self.keys)
+                self.log = Log(File(os.path.join(self.path, "checkpoints.log")), self.keys)
             except OSError as e:
                 return self.report(ALTERED, "checkpoints.log: %s" % e)
             self.tree = Tree()
@@ -490,7 +511,7 @@ class Bundle:
 
     def segment(self, number):
         try:
-            data = read_regular(os.path.join(self.path, "events.%04d.seg" % number), 0)
+            data = File(os.path.join(self.path, "events.%04d.seg" % number))
         except OSError as e:
             raise Altered("events.%04d.seg: %s" % (number, e), self.next)
         last = number == self.last
