@@ -98,6 +98,31 @@ class Sessions(TestCase):
         os.unlink(os.path.join(self.bundle(a), "tty.0001.seg"))
         self.assertIn("0 of 1 segments", json.loads(self.words("sessions", "show", "--json", a))["damage"])
 
+    def test_a_record_that_is_none_hides_no_other(self):
+        """Records are written without privilege: who took over their writer must not take the list with him."""
+        a, b = self.ran("true"), self.ran("true")
+        events = [json.loads(line) for line in self.words("events", a).splitlines()]
+        events[1]["proc"]["args"] = [""] * 340000
+        lines = self.path("lines", "\n".join(json.dumps(e, separators=(",", ":")) for e in events[:2]) + "\n")
+        shutil.rmtree(self.bundle(a))
+        os.mkdir(self.bundle(a))
+        self.assertCode(cmd(helper("bundle"), "make", self.bundle(a), "session=" + a, "lines=" + lines), 0)
+        self.assertEqual((self.listed("--state", "damaged"), self.listed("--state", "sealed")), ([a], [b]))
+        self.assertIn("record 2: event: larger than an event can be",
+                      json.loads(self.words("sessions", "show", "--json", a))["damage"])
+        done = self.warder("report", a, "-o", self.path("r.html"))
+        self.assertCode(done, 1)
+        self.assertIn("the page ends where the record could not be read", done.err.decode())
+        os.unlink(os.path.join(self.bundle(b), "manifest.json"))
+        for name in ("events", "replay", "export --format json"):
+            done = self.warder(*name.split(), b)
+            self.assertCode(done, 125)
+            self.assertIn("manifest.json is missing", done.err.decode())
+        seg = os.path.join(self.bundle(b), "events.0001.seg")
+        os.rename(seg, self.path("kept"))
+        os.mkfifo(seg)
+        self.assertIn("it is no regular file", self.warder("events", b).err.decode())
+
     def test_destinations(self):
         a = self.ran(PYTHON_IN_SANDBOX, "-c", "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                      "try: s.sendto(b'x', ('127.0.0.1', 4711))\nexcept OSError: pass")

@@ -57,6 +57,7 @@ void arena_reset(struct arena *a)
 	}
 	a->used = 0;
 	a->total = 0;
+	a->full = false;
 }
 
 void *arena_alloc(struct arena *a, size_t n)
@@ -67,8 +68,10 @@ void *arena_alloc(struct arena *a, size_t n)
 	if (n > SIZE_MAX / 2)
 		return NULL;
 	n = (n + 7) & ~(size_t)7;
-	if (a->limit && (n > a->limit || a->total > a->limit - n))
+	if (a->limit && (n > a->limit || a->total > a->limit - n)) {
+		a->full = true;
 		return NULL;
+	}
 	if (!b || b->size - a->used < n) {
 		size_t size = n > ARENA_BLOCK ? n : ARENA_BLOCK;
 

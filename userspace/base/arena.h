@@ -3,6 +3,7 @@
 #ifndef WARDER_BASE_ARENA_H
 #define WARDER_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "userspace/base/str.h"
 
@@ -13,6 +14,7 @@ struct arena {
 	size_t used;		  /* bytes used in head */
 	size_t total;		  /* bytes handed out since the last reset */
 	size_t limit;		  /* never hand out more than this; 0 = no limit */
+	bool full;		  /* since the last reset, the limit was why there was nothing */
 };
 
 /* `limit`: the most bytes that may live in the arena at once. */

@@ -69,7 +69,7 @@ struct indexer {
 	sqlite3_stmt *session, *fact;
 	uint64_t facts[FACT_COUNT]; /* rows made */
 	uint64_t alerts, records;
-	bool cut, strict;
+	bool cut, strict, failed; /* the catalogue, not the record */
 };
 
 static void bind_text(sqlite3_stmt *s, enum column col, struct str v)
@@ -102,8 +102,10 @@ static int add_fact(struct indexer *x, enum fact_kind kind, struct str v, struct
 	/* RETURNING gives the count: 1 is a new row. */
 	if (changes == SQLITE_ROW && sqlite3_column_int64(s, 0) == 1)
 		x->facts[kind]++;
-	if (changes != SQLITE_ROW)
+	if (changes != SQLITE_ROW) {
+		x->failed = true;
 		catalog_error(x->c, err);
+	}
 	sqlite3_reset(s);
 	return changes == SQLITE_ROW ? 0 : -EIO;
 }
@@ -292,7 +294,7 @@ static int replace_rows(struct indexer *x, int fd, const struct bundle_facts *b,
 	if (sqlite3_step(drop) != SQLITE_DONE)
 		return catalog_error(x->c, err);
 	r = session_walk(fd, add_event, x, NULL, &why);
-	if (r == -EIO || r == -ENOMEM || (r < 0 && x->strict))
+	if (r == -ENOMEM || x->failed || (r < 0 && x->strict))
 		return err_set(err, r, "%s", err_text(&why));
 	if (r < 0 && !why.code)
 		err_set(&why, r, "the record cannot be read: %m");

@@ -160,8 +160,13 @@ int bundle_check_end(int fd, uint64_t last, struct err *err)
 	int r;
 
 	buf_init(&text, MANIFEST_MAX);
-	if (manifest_load(fd, &text) < 0 ||
-	    manifest_parse((struct str){ text.p, text.n }, &m) < 0 || !m.sealed)
+	if (manifest_load(fd, &text) < 0 || manifest_parse((struct str){ text.p, text.n }, &m) < 0)
+		return store_has_writer(fd)
+			       ? 0
+			       : err_set(err, EBADMSG,
+					 "manifest.json is missing or not ours, so where the record "
+					 "ends is not known; see `warder verify`");
+	if (!m.sealed)
 		return 0;
 	r = has_seal(fd, m.records, err);
 	if (r == 0 && store_has_writer(fd)) /* the manifest is written before the seal */

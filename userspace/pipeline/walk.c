@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/pipeline/walk.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "userspace/base/auto.h"
@@ -23,6 +24,8 @@ static int walk(struct journal_reader *reader, struct arena *arena, walk_fn fn, 
 		*last = seq;
 		arena_reset(arena);
 		r = event_from_json(ev, arena, rec, err);
+		if (r == -ENOMEM && arena->full) /* a fault of the record, none of this machine */
+			r = err_set(err, EINVAL, "event: larger than an event can be");
 		if (r < 0)
 			return err_wrap(err, r, "record %llu", (unsigned long long)seq);
 		r = fn(arg, ev, err);

@@ -85,7 +85,9 @@ static int open_segment(struct journal_reader *r, unsigned number, struct segmen
 	if (s == -ENOENT)
 		return 0;
 	if (s < 0)
-		return err_set(err, s, "%s.%04u.seg: %m", kind_name(r), number);
+		return err_set(err, s, "%s.%04u.seg: %s", kind_name(r), number,
+			       s == -EMEDIUMTYPE || s == -ELOOP ? "it is no regular file"
+								 : strerror(-s));
 	s = segment_header_read(&f, ret_h, &why);
 	if (s == READ_OK && ret_h->number != number) {
 		s = -EBADMSG;

@@ -37,7 +37,9 @@ static void the_limit_holds(void **state)
 	(void)state;
 	arena_init(&a, 100);
 	assert_non_null(arena_alloc(&a, 50)); /* 56 with alignment */
+	assert_false(a.full);
 	assert_null(arena_alloc(&a, 50));
+	assert_true(a.full);
 	assert_non_null(arena_alloc(&a, 40));
 	assert_null(arena_alloc(&a, 8));
 	assert_null(arena_strndup(&a, "0123456789", 10).p);
