@@ -78,7 +78,7 @@ static __always_inline void stream_released(struct bpf_sock *ctx)
 	/* A connect that never came to anything has no end. */
 	if (flow->sk && flow->r.h.ret != -EINPROGRESS)
 		flow_end(flow, (const struct sock *)flow->sk, true);
-	bpf_map_delete_elem(&flows, &key);
+	flow_done(&key, flow);
 }
 
 /* Datagrams that enforcement refused since the last time that this was told. */
@@ -185,6 +185,6 @@ int BPF_PROG(on_sock_state, struct sock *sk, int oldstate, int newstate)
 	else if (newstate == TCP_CLOSE)
 		flow_end(flow, sk, false);
 	if (newstate == TCP_CLOSE)
-		bpf_map_delete_elem(&flows, &key);
+		flow_done(&key, flow);
 	return 0;
 }

@@ -13,7 +13,6 @@
 #define NAME_LOOK   64
 
 const volatile __u64 gvisor_baseline[GVISOR_PARTS][GVISOR_WORDS] = {};
-const volatile bool gvisor_has_net = false;
 
 static __always_inline bool in_baseline(__u32 part, __u32 nr)
 {

@@ -24,30 +24,9 @@
 
 const volatile bool mirror_stubs = false; /* the platform is ptrace */
 
-/* As rec_str; that a page is not there is nothing to be counted here. */
-GLOBAL int mirror_str(struct scratch *s, __u64 ptr)
+static __always_inline struct wire_str guest_str(struct scratch *s, __u64 ptr)
 {
-	union packed_str p = {};
-	__u32 off;
-	char *dst;
-	long n;
-
-	if (!s)
-		return 0;
-	dst = rec_room(s, WIRE_PATH_MAX, &off);
-	if (!dst)
-		return 0;
-	n = bpf_probe_read_user_str(dst, WIRE_PATH_MAX, (void *)ptr);
-	if (n <= 0) {
-		s->flags |= WIRE_F_READ_FAULT;
-		return 0;
-	}
-	if (n == WIRE_PATH_MAX)
-		s->flags |= WIRE_F_TRUNC;
-	p.w.off = off;
-	p.w.len = n - 1;
-	s->len = off + n;
-	return p.v;
+	return unpack(rec_str(s, ptr, WIRE_PATH_MAX, STR_GUEST));
 }
 
 /* At most `max` bytes of user memory. */
@@ -162,9 +141,9 @@ GLOBAL int mirror_call(struct scratch *s, struct task_state *st)
 	r = mirror_begin(s, st);
 	if (c->slot == SLOT_FILE || c->slot == SLOT_OPEN) {
 		if (c->path >= 0)
-			r->path = unpack(mirror_str(s, s->args[c->path & 7]));
+			r->path = guest_str(s, s->args[c->path & 7]);
 		if (c->path2 >= 0 && c->what != WIRE_FILE_ATTR)
-			r->path2 = unpack(mirror_str(s, s->args[c->path2 & 7]));
+			r->path2 = guest_str(s, s->args[c->path2 & 7]);
 	}
 	emit_scratch(s, WIRE_RING_BULK);
 	return 0;
@@ -182,7 +161,7 @@ GLOBAL int mirror_gofer(struct scratch *s, struct task_state *st)
 	c = &calls[s->call.nr & (CALLS_MAX - 1)];
 	r = mirror_begin(s, st);
 	if (c->path >= 0) {
-		r->path = unpack(mirror_str(s, s->args[c->path & 7]));
+		r->path = guest_str(s, s->args[c->path & 7]);
 		if (c->dir >= 0)
 			r->base = unpack(rec_base_packed(s, (int)s->args[c->dir & 7]));
 	} else if (c->dir >= 0) {
@@ -191,7 +170,7 @@ GLOBAL int mirror_gofer(struct scratch *s, struct task_state *st)
 			r->path = rec_file_path(s, f);
 	}
 	if (c->path2 >= 0 && c->what != WIRE_FILE_ATTR) {
-		r->path2 = unpack(mirror_str(s, s->args[c->path2 & 7]));
+		r->path2 = guest_str(s, s->args[c->path2 & 7]);
 		if (c->dir2 >= 0)
 			r->base2 = unpack(rec_base_packed(s, (int)s->args[c->dir2 & 7]));
 	}

@@ -65,9 +65,8 @@ static __always_inline void send_attempt(const struct owner *o, const struct pee
 	f.r.proto = ctx->protocol;
 	f.r.dport = p->port;
 	__builtin_memcpy(f.r.daddr, p->addr, sizeof(f.r.daddr));
-	if (ctx->type == SOCK_STREAM && !enforce_denies(p->verdict) &&
-	    bpf_map_update_elem(&flows, &p->cookie, &f, BPF_ANY))
-		count_fail(FAIL_STASH);
+	if (ctx->type == SOCK_STREAM && !enforce_denies(p->verdict))
+		flow_keep(&p->cookie, &f);
 	enforce_mark_cgroup(&f.r.h, p->verdict);
 	emit_wake(&f.r, sizeof(f.r), 0, WIRE_RING_BULK, true);
 }
@@ -380,7 +379,7 @@ static __always_inline void engine_socket(struct scratch *s, struct task_state *
 	if (d)
 		r->detail = rec_path(s, d, BPF_CORE_READ(peer, path.mnt));
 	else
-		r->detail = unpack(rec_str(s, s->args[1] + 2, WIRE_SUN_PATH, true));
+		r->detail = unpack(rec_str(s, s->args[1] + 2, WIRE_SUN_PATH, STR_USER));
 	emit_scratch(s, WIRE_RING_URGENT);
 }
 

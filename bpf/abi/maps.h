@@ -106,7 +106,11 @@ enum pressure_policy {
 	PRESSURE_KILL,
 };
 
-#define GUARD_KINDS 64
+#define GUARD_KINDS 64 /* of events: all that the kernel makes */
+/* What is counted by itself: kinds, then the records that are none (WIRE_CHUNK, WIRE_MIRROR). */
+#define GUARD_CHUNK   GUARD_KINDS
+#define GUARD_MIRROR  (GUARD_KINDS + 1)
+#define GUARD_BUCKETS (GUARD_KINDS + 2)
 
 /* What a sandbox put into a ring while that was at least half full. */
 struct guard_share {
@@ -119,12 +123,14 @@ struct guard {
 	__u64 off;		      /* bit per kind (ENFORCE_KIND) that is not wanted */
 	__u32 policy;		      /* enum pressure_policy */
 	__u32 pressed;		      /* how often a producer was stopped or killed */
+	__u32 sandbox; /* whose this is now. Shared: of another one that had the place before, nothing is told */
+	__s32 flows;   /* that it has in `flows` */
 	struct guard_share shares[2]; /* by enum wire_ring */
-	__u64 full_at[GUARD_KINDS]; /* token bucket: CLOCK_BOOTTIME ns when it will be full again */
+	__u64 full_at[GUARD_BUCKETS]; /* token bucket: CLOCK_BOOTTIME ns when it will be full again */
 };
 
 /* Programs that many sessions share (rodata `shared`): what each has of its own, by its sandbox's id modulo
- * SANDBOXES_MAX. `rings`: that times two, and enum wire_ring. `own_counters`, `own_sleepers`: a map as `counters`,
+ * SANDBOXES_MAX: its place. Who comes to a place later has another id. `rings`: that times two, and enum wire_ring. `own_counters`, `own_sleepers`: a map as `counters`,
  * `sleeper`. They are there before the sandbox is, and until the last who reads them has ended. */
 #define shared_ring(sandbox, ring) (((sandbox) & (SANDBOXES_MAX - 1)) << 1 | ((ring)&1))
 
@@ -142,6 +148,11 @@ struct guard {
 /* The rate then: a flood leaves the other half of the ring to those that are quiet. */
 #define GUARD_NS_PER_BYTE 8000	      /* 125 kB/s of each kind */
 #define GUARD_BURST	  (160 << 10) /* one exec with 128 KiB of arguments fits */
+
+/* Connections whose end will be told. Of each sandbox no more than FLOWS_EACH where programs are shared. */
+#define FLOWS_MAX    8192
+#define FLOWS_SHARED 32768
+#define FLOWS_EACH   4096
 
 /* Processes stopped for a full ring: `stopped`, key tgid, value start of the process. */
 #define STOPPED_MAX 4096

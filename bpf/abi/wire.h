@@ -71,6 +71,7 @@
 
 #define WIRE_KIND_ENUM(id, name, text, family) WIRE_##name = id,
 enum wire_kind { WIRE_KINDS(WIRE_KIND_ENUM) };
+_Static_assert(WIRE_ESCAPE < 64, "kinds of the kernel are bits of a word");
 
 /* Escape types: `escape.type`. The number is also the bit in sandbox_cfg.kill_escape. */
 /* clang-format off */

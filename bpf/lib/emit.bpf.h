@@ -103,13 +103,19 @@ GLOBAL int wake_flags(__u32 sandbox, __u32 ring, __u32 kind, bool act, __u64 now
 
 enum admit { ADMIT_OFF = -1, ADMIT_FULL = -2, ADMIT_RATE = -3 };
 
+static __always_inline __u32 guard_bucket(__u32 kind)
+{
+	if (kind < GUARD_KINDS)
+		return kind;
+	return kind == WIRE_MIRROR ? GUARD_MIRROR : GUARD_CHUNK;
+}
+
 /* Does this record go beyond the sandbox's rate? Asked only while a ring is more than half full: so a flood
  * is cut to its rate, and the other half stays free for those that are quiet. Two CPUs may both take the
  * last token; that makes it no less of a bound. */
 static __always_inline bool guard_stops(struct guard *g, __u32 kind, __u32 len)
 {
-	__u64 now = bpf_ktime_get_boot_ns(), *at = &g->full_at[kind & (GUARD_KINDS - 1)],
-	      full = *at;
+	__u64 now = bpf_ktime_get_boot_ns(), *at = &g->full_at[guard_bucket(kind)], full = *at;
 
 	if (full < now)
 		full = now;
@@ -193,6 +199,8 @@ GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 
 	if (!g)
 		return ADMIT_FULL;
+	if (is_former(g, sandbox))
+		return ADMIT_OFF;
 	if (as < GUARD_KINDS && g->off >> as & 1)
 		return ADMIT_OFF;
 	used = ring_used(sandbox, ring);
@@ -225,7 +233,7 @@ GLOBAL int pressure(struct task_state *st)
 		return 0;
 	key = st->sandbox & (SANDBOXES_MAX - 1);
 	g = bpf_map_lookup_elem(&guards, &key);
-	if (!g || g->policy == PRESSURE_DROP)
+	if (!g || g->policy == PRESSURE_DROP || is_former(g, st->sandbox))
 		return 0;
 	if (!guard_presses(g, st->sandbox, WIRE_RING_BULK) &&
 	    !guard_presses(g, st->sandbox, WIRE_RING_URGENT))
@@ -355,9 +363,14 @@ static __always_inline struct wire_str unpack(int v)
 	return p.w;
 }
 
-/* Append a NUL-terminated string of at most `max` bytes. A user string is what the caller said, not
- * what the kernel used: other threads can change it. */
-GLOBAL int rec_str(struct scratch *s, __u64 ptr, __u32 max, bool user)
+enum str_from {
+	STR_KERNEL,
+	STR_USER, /* what the caller said, not what the kernel used: other threads can change it */
+	STR_GUEST, /* of a gVisor guest: that a page is not there is nothing to be counted here */
+};
+
+/* Append a NUL-terminated string of at most `max` bytes. */
+GLOBAL int rec_str(struct scratch *s, __u64 ptr, __u32 max, __u32 from)
 {
 	union packed_str p = {};
 	__u32 off;
@@ -371,16 +384,17 @@ GLOBAL int rec_str(struct scratch *s, __u64 ptr, __u32 max, bool user)
 		s->flags |= WIRE_F_TRUNC;
 		return 0;
 	}
-	if (user)
-		n = bpf_probe_read_user_str(dst, max, (void *)ptr);
-	else
+	if (from == STR_KERNEL)
 		n = bpf_probe_read_kernel_str(dst, max, (void *)ptr);
+	else
+		n = bpf_probe_read_user_str(dst, max, (void *)ptr);
 	if (n <= 0) { /* a bad pointer, or a page that is being moved just now */
 		s->flags |= WIRE_F_READ_FAULT;
-		count_fail(FAIL_READ_USER);
+		if (from != STR_GUEST)
+			count_fail(FAIL_READ_USER);
 		return 0;
 	}
-	if (user)
+	if (from == STR_USER)
 		s->flags |= WIRE_F_TOCTOU;
 	if (n == max)
 		s->flags |= WIRE_F_TRUNC;
@@ -392,12 +406,12 @@ GLOBAL int rec_str(struct scratch *s, __u64 ptr, __u32 max, bool user)
 
 static __always_inline struct wire_str rec_user_str(struct scratch *s, __u64 uptr)
 {
-	return unpack(rec_str(s, uptr, WIRE_PATH_MAX, true));
+	return unpack(rec_str(s, uptr, WIRE_PATH_MAX, STR_USER));
 }
 
 static __always_inline struct wire_str rec_kernel_str(struct scratch *s, const void *p, __u32 max)
 {
-	return unpack(rec_str(s, (__u64)p, max, false));
+	return unpack(rec_str(s, (__u64)p, max, STR_KERNEL));
 }
 
 #endif

@@ -42,6 +42,12 @@ GLOBAL int count_fail(__u32 site)
 	return 0;
 }
 
+/* Tasks and sockets may outlive their session, whose rings and counters are gone; at its place is another's, or none. */
+static __always_inline bool is_former(const struct guard *g, __u32 sandbox)
+{
+	return shared && g->sandbox != sandbox;
+}
+
 struct drop_ctx {
 	struct counters *c;
 	__u64 key, other;
@@ -70,7 +76,12 @@ static long drop_probe(__u32 i, struct drop_ctx *x)
 GLOBAL int count_drop(__u32 sandbox, __u32 kind, __u64 ts)
 {
 	struct drop_ctx x = { .ts = ts };
+	struct guard *g;
 
+	x.pad = sandbox & (SANDBOXES_MAX - 1);
+	g = bpf_map_lookup_elem(&guards, &x.pad);
+	if (!g || is_former(g, sandbox))
+		return 0;
 	x.c = counters_of(sandbox, &x.pad);
 	if (!x.c)
 		return 0;

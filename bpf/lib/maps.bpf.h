@@ -273,10 +273,10 @@ struct flow {
 	__u64 sk; /* struct sock *; 0: not known yet */
 };
 
-/* Key: flow_key(). */
+/* Key: flow_key(). Nobody's entry makes room for another's: what does not fit is counted (flow_keep). */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, FLOWS_MAX);
 	__type(key, __u64);
 	__type(value, struct flow);
 } flows __weak SEC(".maps");

@@ -23,6 +23,7 @@
 #define TCP_SYN_SENT	2
 #define TCP_SYN_RECV	3
 #define TCP_CLOSE	7
+#define EEXIST		17
 #define EINPROGRESS	115
 #define DNS_PORT	53
 #define SEND_EVERY_NS	1000000000ull
@@ -33,6 +34,46 @@
 static __always_inline __u64 flow_key(__u64 cookie, __u64 sk)
 {
 	return cookie ? cookie : sk;
+}
+
+/* It is not there any more whose end would have been told, or, of one that is not decided yet, both. */
+GLOBAL int flow_lost(__u32 sandbox, bool pending)
+{
+	__u64 now = bpf_ktime_get_boot_ns();
+
+	if (pending)
+		count_drop(sandbox, WIRE_NET_CONNECT, now);
+	count_drop(sandbox, WIRE_NET_CLOSE, now);
+	return 0;
+}
+
+/* Remember a connection for its end. */
+static __always_inline void flow_keep(const __u64 *key, const struct flow *f)
+{
+	__u32 sandbox = f->r.h.sandbox, place = sandbox & (SANDBOXES_MAX - 1);
+	struct guard *g = bpf_map_lookup_elem(&guards, &place);
+	long r;
+
+	if (!g || is_former(g, sandbox))
+		return;
+	if (!shared || g->flows < FLOWS_EACH) {
+		r = bpf_map_update_elem(&flows, key, f, BPF_NOEXIST);
+		if (r == 0)
+			__sync_fetch_and_add(&g->flows, 1);
+		if (r == 0 || (r == -EEXIST && !bpf_map_update_elem(&flows, key, f, BPF_EXIST)))
+			return;
+	}
+	flow_lost(sandbox, f->r.h.ret == -EINPROGRESS);
+}
+
+/* The connection has ended. */
+static __always_inline void flow_done(const __u64 *key, const struct flow *f)
+{
+	__u32 sandbox = f->r.h.sandbox, place = sandbox & (SANDBOXES_MAX - 1);
+	struct guard *g = bpf_map_lookup_elem(&guards, &place);
+
+	if (bpf_map_delete_elem(&flows, key) == 0 && g && g->sandbox == sandbox)
+		__sync_fetch_and_sub(&g->flows, 1);
 }
 
 /* The socket's own end, and with `peer` the other one. */

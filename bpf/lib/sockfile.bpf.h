@@ -69,8 +69,12 @@ static __always_inline bool keep_flow(struct scratch *arg, struct sock *sk, bool
 	if (was && was->r.h.ret == 0)
 		return false;
 	f->sk = (__u64)sk;
-	if (bpf_map_update_elem(&flows, &key, f, BPF_ANY))
-		count_fail(FAIL_STASH);
+	/* Made outside, and closed already: nothing would come to take it out. */
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
+	    !cgroup_sandbox((__u64)BPF_CORE_READ(sk, sk_cgrp_data.cgroup)))
+		flow_lost(f->r.h.sandbox, false);
+	else
+		flow_keep(&key, f);
 	return true;
 }
 

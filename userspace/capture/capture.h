@@ -81,7 +81,14 @@ void capture_close(struct capture *c);
 
 #define CAPTURE_SESSIONS_MAX 2047
 
-/* In the child. `id`: 1 to CAPTURE_SESSIONS_MAX, of nobody else now. Takes some 10 ms for each of four tables.
+/* The id of who is the turn-th at a place, 1 to CAPTURE_SESSIONS_MAX. What a former one's tasks do and what is remembered
+ * of it bears another id, which comes again after a million turns. */
+static inline uint32_t capture_session_id(uint32_t place, uint32_t turn)
+{
+	return turn * SANDBOXES_MAX + place;
+}
+
+/* In the child. `id`: a capture_session_id, and nobody else is at that place now. Takes some 10 ms for each of four tables.
  * `alive_fd`: taken over; closed with the capture, and who reads without it has to keep it: when the last has closed it
  * the id may be given to capture_forget. */
 int capture_join(struct capture *c, uint32_t id, int alive_fd, struct err *err);

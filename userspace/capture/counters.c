@@ -39,6 +39,14 @@ static uint64_t unexplained(struct capture *c)
 	return missing;
 }
 
+/* The event that a record would have been. What a gVisor guest did may have been of any kind. */
+static uint16_t kind_lost(uint16_t kind)
+{
+	if (kind == WIRE_CHUNK)
+		return WIRE_EXEC;
+	return kind == WIRE_MIRROR ? 0 : kind;
+}
+
 size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max)
 {
 	size_t i, n = 0;
@@ -52,9 +60,7 @@ size_t capture_gaps(struct capture *c, struct capture_gap *rows, size_t max)
 		key = load(&row->key);
 		rows[n++] = (struct capture_gap){
 			.sandbox = (uint32_t)(key >> 32),
-			.kind = (uint16_t)key == WIRE_CHUNK    ? WIRE_EXEC
-				: (uint16_t)key == WIRE_MIRROR ? WIRE_FILE_OPEN
-							       : (uint16_t)key,
+			.kind = kind_lost((uint16_t)key),
 			.rate = key & DROP_RATE,
 			.count = count - c->drops_seen[i],
 			.first_ts = MAX(load(&row->first_ts), c->drops_last[i]),

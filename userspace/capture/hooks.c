@@ -261,6 +261,7 @@ static const struct {
 	{ PROG(prevent_connect), "security_socket_connect" },
 	{ PROG(prevent_socket), "security_socket_create" },
 };
+_Static_assert(ARRAY_SIZE(prevention) == HOOK_PREVENT_MAX, "share.c has a link for each");
 
 struct bpf_program *hooks_prevention(const struct hooks *h, const struct warder *skel, size_t i)
 {
@@ -554,6 +555,12 @@ static const char *why_not_better(const struct hooks *h, const struct warder *sk
 	return way == WAY_MULTI ? "" : h->why[way == WAY_FEXIT ? WAY_MULTI : WAY_FEXIT];
 }
 
+static bool sees_refused(const struct hooks *h, const struct warder *skel,
+			 const struct handler *row)
+{
+	return way_of(h, skel, row) == WAY_TRACEPOINT || wants_seccomp(h, skel, row);
+}
+
 static void family_slots(const struct hooks *h, const struct warder *skel, const struct family *f,
 			 struct capture_family_state *s, enum way *ret_worst)
 {
@@ -567,8 +574,7 @@ static void family_slots(const struct hooks *h, const struct warder *skel, const
 
 			if (row->slot != f->slots[i])
 				continue;
-			denied &=
-				!row->denied || w == WAY_TRACEPOINT || wants_seccomp(h, skel, row);
+			denied &= !row->denied || sees_refused(h, skel, row);
 			if (w < worst || w == WAY_MULTI)
 				continue;
 			worst = w;
@@ -588,12 +594,6 @@ static const char *const names_text[] = {
 	[NAMES_MULTI] = ", kprobe.multi/security_path_*",
 	[NAMES_PREVENT] = ", fmod_ret/security_path_*",
 };
-
-static bool sees_refused(const struct hooks *h, const struct warder *skel,
-			 const struct handler *row)
-{
-	return way_of(h, skel, row) == WAY_TRACEPOINT || wants_seccomp(h, skel, row);
-}
 
 void hooks_families(const struct hooks *h, struct capture *c)
 {

@@ -17,7 +17,7 @@
 #include "userspace/capture/internal.h"
 #include "warder.skel.h"
 
-#define ROW_OF_ID 0x80000000u
+#define ROW_OF_PLACE 0x80000000u
 
 static inline void free_link(struct bpf_link **l)
 {
@@ -26,7 +26,6 @@ static inline void free_link(struct bpf_link **l)
 #define auto_link __attribute__((cleanup(free_link)))
 
 /* Room for many in the tables of what is under way, and of enforcement. */
-#define FLOWS_SHARED	 32768
 #define SENDS_SHARED	 32768
 #define TRANSIENT_SHARED 8192
 #define PATHS_SHARED	 262144
@@ -209,14 +208,19 @@ void share_detach(struct capture *c)
 
 /* ---- joining ---- */
 
+static uint32_t place_of(uint32_t id)
+{
+	return id % SANDBOXES_MAX;
+}
+
 uint32_t share_row(const struct capture *c, uint32_t set)
 {
-	return c->id ? ROW_OF_ID | c->id : set;
+	return c->id ? ROW_OF_PLACE | place_of(c->id) : set;
 }
 
 uint32_t share_keys(const struct capture *c)
 {
-	return c->id * SHARE_KEYS;
+	return place_of(c->id) * SHARE_KEYS;
 }
 
 uint32_t capture_id(const struct capture *c)
@@ -235,7 +239,7 @@ static int put(struct bpf_map *outer, uint32_t key, struct bpf_map *inner, struc
 
 int share_publish(struct capture *c, uint32_t id, struct err *err)
 {
-	uint32_t key = id % SANDBOXES_MAX;
+	uint32_t key = place_of(id);
 	int r;
 
 	r = put(c->skel->maps.rings, shared_ring(id, WIRE_RING_URGENT), c->skel->maps.urgent, err);
@@ -268,6 +272,14 @@ static int renew(struct capture *c, struct bpf_map *map, struct err *err)
 	return 0;
 }
 
+/* The place is now this session's; 0: nobody's. */
+static void empty_guard(struct capture *c, uint32_t place, uint32_t id)
+{
+	const struct guard g = { .sandbox = id };
+
+	bpf_map_update_elem(bpf_map__fd(c->skel->maps.guards), &place, &g, BPF_ANY);
+}
+
 static void empty_crowds(struct capture *c, uint32_t id)
 {
 	const uint64_t none = 0;
@@ -290,7 +302,7 @@ int capture_join(struct capture *c, uint32_t id, int alive_fd, struct err *err)
 				  c->skel->maps.sleeper };
 	int r = 0;
 
-	if (!c->share || c->id || id == 0 || id > CAPTURE_SESSIONS_MAX)
+	if (!c->share || c->id || place_of(id) == 0 || place_of(id) > CAPTURE_SESSIONS_MAX)
 		return err_set(err, EINVAL, "probes: session %u is not one to join", id);
 	c->id = id;
 	c->share->alive = alive_fd;
@@ -306,6 +318,7 @@ int capture_join(struct capture *c, uint32_t id, int alive_fd, struct err *err)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(own) && r == 0; i++)
 		r = renew(c, own[i], err);
+	empty_guard(c, place_of(id), id);
 	empty_crowds(c, id);
 	if (r == 0)
 		r = share_publish(c, id, err);
@@ -321,7 +334,7 @@ int capture_join(struct capture *c, uint32_t id, int alive_fd, struct err *err)
 	c->missed_before = missed_count(c);
 	memset(c->drops_seen, 0, sizeof(c->drops_seen));
 	memset(c->drops_last, 0, sizeof(c->drops_last));
-	__atomic_store_n(&c->skel->bss->usage_bytes[id % SANDBOXES_MAX], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->skel->bss->usage_bytes[place_of(id)], 0, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -332,94 +345,123 @@ void capture_leave(struct capture *c)
 
 /* ---- those that have ended ---- */
 
-static bool is_of(const uint32_t *ids, size_t n, uint32_t id)
+/* A table, and where it says whose an entry is. */
+struct table {
+	const struct bpf_map *map;
+	bool in_value;
+	size_t at;
+	bool (*is_of)(uint32_t v, uint32_t id);
+	void (*ended)(struct capture *c, const void *value);
+};
+
+#define KEY_MAX	  sizeof(struct enforce_path_key)
+#define VALUE_MAX 512
+
+static bool is_id(uint32_t v, uint32_t id)
 {
+	return v == id;
+}
+
+static bool is_of_keys(uint32_t v, uint32_t id)
+{
+	return v / SHARE_KEYS == place_of(id);
+}
+
+static bool is_of_row(uint32_t v, uint32_t id)
+{
+	if (v & ROW_OF_PLACE)
+		return (v & ~ROW_OF_PLACE) == place_of(id);
+	return v >= SHARE_CLASS_ROWS && is_of_keys(v - SHARE_CLASS_ROWS, id);
+}
+
+static void sandbox_ended(struct capture *c, const void *value)
+{
+	const struct sandbox_cfg *cfg = value;
+
+	if (cfg->doomed)
+		__atomic_fetch_sub(&c->skel->bss->alarm, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_theirs(const struct table *t, const char *entry, const uint32_t *ids, size_t n)
+{
+	uint32_t v;
+
+	memcpy(&v, entry + t->at, sizeof(v));
 	for (size_t i = 0; i < n; i++)
-		if (ids[i] == id)
+		if (t->is_of(v, ids[i]))
 			return true;
 	return false;
 }
 
-static void forget_sandboxes(struct capture *c, const uint32_t *ids, size_t n)
+static void forget_in(struct capture *c, const struct table *t, const uint32_t *ids, size_t n)
 {
-	int fd = bpf_map__fd(c->skel->maps.sandboxes);
-	uint64_t key, next, *at = NULL;
-	struct sandbox_cfg cfg;
-	bool more;
-
-	for (more = bpf_map_get_next_key(fd, NULL, &next) == 0; more;) {
-		key = next;
-		at = &key;
-		more = bpf_map_get_next_key(fd, at, &next) == 0;
-		if (bpf_map_lookup_elem(fd, &key, &cfg) < 0 || !is_of(ids, n, cfg.id))
-			continue;
-		if (cfg.doomed)
-			__atomic_fetch_sub(&c->skel->bss->alarm, 1, __ATOMIC_RELAXED);
-		bpf_map_delete_elem(fd, &key);
-	}
-}
-
-/* Whose is a key, or the number of a row? */
-static uint32_t of_keys(const void *key, size_t at)
-{
-	uint32_t v;
-
-	memcpy(&v, (const char *)key + at, sizeof(v));
-	return v / SHARE_KEYS;
-}
-
-static uint32_t of_row(const void *key, size_t at)
-{
-	uint32_t v;
-
-	(void)at;
-	memcpy(&v, key, sizeof(v));
-	if (v & ROW_OF_ID)
-		return v & ~ROW_OF_ID;
-	return v < SHARE_CLASS_ROWS ? 0 : (v - SHARE_CLASS_ROWS) / SHARE_KEYS;
-}
-
-static void forget_keys(int fd, size_t at, uint32_t (*whose)(const void *, size_t),
-			const uint32_t *ids, size_t n)
-{
-	_Alignas(8) char key[sizeof(struct enforce_path_key)], next[sizeof(key)];
+	_Alignas(8) char key[KEY_MAX], next[KEY_MAX], value[VALUE_MAX];
+	int fd = bpf_map__fd(t->map);
 	bool more;
 
 	for (more = bpf_map_get_next_key(fd, NULL, next) == 0; more;) {
 		memcpy(key, next, sizeof(key));
 		more = bpf_map_get_next_key(fd, key, next) == 0;
-		if (is_of(ids, n, whose(key, at)))
-			bpf_map_delete_elem(fd, key);
+		if ((t->in_value && bpf_map_lookup_elem(fd, key, value) < 0) ||
+		    !is_theirs(t, t->in_value ? value : key, ids, n))
+			continue;
+		if (t->ended)
+			t->ended(c, value);
+		bpf_map_delete_elem(fd, key);
 	}
+}
+
+/* Whoever is at a place by then: nobody. */
+static void leave_place(struct capture *c, uint32_t id)
+{
+	uint32_t key = place_of(id);
+
+	for (uint32_t r = 0; r < WIRE_RING_COUNT; r++) {
+		uint32_t ring = shared_ring(id, r);
+
+		bpf_map_delete_elem(bpf_map__fd(c->skel->maps.rings), &ring);
+	}
+	bpf_map_delete_elem(bpf_map__fd(c->skel->maps.own_counters), &key);
+	bpf_map_delete_elem(bpf_map__fd(c->skel->maps.own_sleepers), &key);
 }
 
 void capture_forget(struct capture *c, const uint32_t *ids, size_t n)
 {
-	const struct {
-		const struct bpf_map *map;
-		size_t at;
-		uint32_t (*whose)(const void *, size_t);
-	} rows[] = {
-		{ c->skel->maps.enforce_sets, 0, of_row },
-		{ c->skel->maps.enforce_names, offsetof(struct enforce_path_key, keys), of_keys },
-		{ c->skel->maps.enforce_paths, offsetof(struct enforce_path_key, keys), of_keys },
-		{ c->skel->maps.enforce_exes, offsetof(struct enforce_exe_key, keys), of_keys },
-		{ c->skel->maps.enforce_addrs4, offsetof(struct enforce_addr4_key, keys), of_keys },
-		{ c->skel->maps.enforce_addrs6, offsetof(struct enforce_addr6_key, keys), of_keys },
+	const struct table tables[] = {
+		{ .map = c->skel->maps.sandboxes,
+		  .in_value = true,
+		  .at = offsetof(struct sandbox_cfg, id),
+		  .is_of = is_id,
+		  .ended = sandbox_ended },
+		{ .map = c->skel->maps.enforce_sets, .is_of = is_of_row },
+		{ .map = c->skel->maps.enforce_names,
+		  .at = offsetof(struct enforce_path_key, keys),
+		  .is_of = is_of_keys },
+		{ .map = c->skel->maps.enforce_paths,
+		  .at = offsetof(struct enforce_path_key, keys),
+		  .is_of = is_of_keys },
+		{ .map = c->skel->maps.enforce_exes,
+		  .at = offsetof(struct enforce_exe_key, keys),
+		  .is_of = is_of_keys },
+		{ .map = c->skel->maps.enforce_addrs4,
+		  .at = offsetof(struct enforce_addr4_key, keys),
+		  .is_of = is_of_keys },
+		{ .map = c->skel->maps.enforce_addrs6,
+		  .at = offsetof(struct enforce_addr6_key, keys),
+		  .is_of = is_of_keys },
+		{ .map = c->skel->maps.limits_seen, .is_of = is_id },
+		/* struct flow: it begins with its record */
+		{ .map = c->skel->maps.flows,
+		  .in_value = true,
+		  .at = offsetof(struct wire_hdr, sandbox),
+		  .is_of = is_id },
 	};
 
-	forget_sandboxes(c, ids, n);
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		forget_keys(bpf_map__fd(rows[i].map), rows[i].at, rows[i].whose, ids, n);
-	for (size_t i = 0; i < n; i++) {
-		uint32_t key = ids[i] % SANDBOXES_MAX;
-
-		for (uint32_t r = 0; r < WIRE_RING_COUNT; r++) {
-			uint32_t ring = shared_ring(ids[i], r);
-
-			bpf_map_delete_elem(bpf_map__fd(c->skel->maps.rings), &ring);
-		}
-		bpf_map_delete_elem(bpf_map__fd(c->skel->maps.own_counters), &key);
-		bpf_map_delete_elem(bpf_map__fd(c->skel->maps.own_sleepers), &key);
-	}
+	/* First what lets anybody in. Taking out a map waits until no program runs that has found it (or the guard) yet. */
+	for (size_t i = 0; i < n; i++)
+		empty_guard(c, place_of(ids[i]), 0);
+	for (size_t i = 0; i < n; i++)
+		leave_place(c, ids[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		forget_in(c, &tables[i], ids, n);
 }

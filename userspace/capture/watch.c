@@ -125,10 +125,12 @@ static uint64_t kinds_off(uint32_t families)
 	return off;
 }
 
-/* A fresh bucket: ids are used again. */
+/* A fresh bucket: its place may have been another's. */
 static int set_guard(struct capture *c, const struct sandbox_cfg *cfg, struct err *err)
 {
-	struct guard g = { .off = kinds_off(cfg->events_off), .policy = cfg->pressure };
+	struct guard g = { .off = kinds_off(cfg->events_off),
+			   .policy = cfg->pressure,
+			   .sandbox = cfg->id };
 	uint32_t key = cfg->id % SANDBOXES_MAX;
 
 	if (cfg->pressure > PRESSURE_KILL)

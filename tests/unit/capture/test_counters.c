@@ -75,6 +75,18 @@ static void a_lost_piece_of_argv_is_a_lost_exec(void **state)
 	assert_int_equal(g[0].kind, WIRE_EXEC);
 }
 
+static void what_a_guest_did_is_of_any_kind(void **state)
+{
+	struct capture_gap g[2];
+
+	(void)state;
+	drop(0, 9, WIRE_MIRROR, 2, 5);
+	assert_int_equal(capture_gaps(&c, g, 2), 1);
+	assert_int_equal(g[0].sandbox, 9);
+	assert_int_equal(g[0].kind, 0);
+	assert_int_equal(g[0].count, 2);
+}
+
 static void runs_left_out_are_a_gap_of_nobody_known(void **state)
 {
 	struct capture_gap g[2];
@@ -174,6 +186,7 @@ int main(void)
 		T(numbers_that_never_came),
 		T(waiting_records_are_not_missing),
 		T(failures_are_summed),
+		T(what_a_guest_did_is_of_any_kind),
 		T(runs_left_out_are_a_gap_of_nobody_known),
 	};
 
