@@ -35,19 +35,23 @@
 #define PARK_NICE  5
 #define BACKLOG	   64
 #define EVENTS	   16
-#define URGENT	   ((size_t)512 << 10) /* rings of each sandbox */
-#define BULK	   ((size_t)1 << 20)
+#define UNUSED_MAX \
+	3 /* children made ahead that ended in a row before anybody took one: no more are, until one is */
+#define URGENT ((size_t)512 << 10) /* rings of each sandbox */
+#define BULK   ((size_t)1 << 20)
 
 enum state { FREE, WAITS, TAKEN, OVER, CLEANED };
 
 struct slot {
 	enum state state;
-	int alive; /* our end; -1 */
+	int alive;     /* our end; -1 */
+	uint32_t turn; /* how many were here before: ids do not come again */
 };
 
 struct nursery {
-	struct slot slot[CAPTURE_SESSIONS_MAX + 1]; /* by number; 0 is none's */
+	struct slot slot[CAPTURE_SESSIONS_MAX + 1]; /* by place; 0 is none's */
 	size_t waiting, wanted;
+	unsigned int unused;
 	int dir, listen, signals, epoll;
 	pid_t cleaner;
 	char **argv;
@@ -68,8 +72,11 @@ static int await(int listener)
 	struct pollfd fds[] = { { .fd = PARK_AGENT }, { .fd = listener, .events = POLLIN } };
 
 	for (;;) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+			if (errno == EINTR)
+				continue;
 			return -1;
+		}
 		if (fds[1].revents & POLLIN)
 			return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fds[0].revents)
@@ -209,7 +216,7 @@ static void drop_ours(struct nursery *n)
 			close(n->slot[i].alive);
 }
 
-static uint32_t free_slot(const struct nursery *n)
+static uint32_t free_place(const struct nursery *n)
 {
 	for (uint32_t i = 1; i < ARRAY_SIZE(n->slot); i++)
 		if (n->slot[i].state == FREE)
@@ -219,39 +226,52 @@ static uint32_t free_slot(const struct nursery *n)
 
 static int breed(struct nursery *n, int sock)
 {
-	uint32_t id = free_slot(n);
-	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = id };
+	uint32_t place = free_place(n);
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = place };
+	struct slot *s = &n->slot[place];
+	auto_close int ours = -1, theirs = -1;
 	int p[2], r;
 	pid_t pid;
 
-	if (!id)
-		return -EAGAIN;
+	if (!place)
+		return -ENOSPC;
 	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	ours = p[0];
+	theirs = p[1];
+	/* Before there is a child: of one that we do not hear of we could not tell when it has ended. */
+	if (epoll_ctl(n->epoll, EPOLL_CTL_ADD, ours, &ev) < 0)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
-		close(p[0]);
+		close(take_fd(ours));
 		drop_ours(n);
-		r = child(n, id, sock, p[1]);
+		r = child(n, capture_session_id(place, s->turn), sock, take_fd(theirs));
 		fflush(NULL);
 		_exit(r);
 	}
-	close(p[1]);
-	if (pid < 0 || epoll_ctl(n->epoll, EPOLL_CTL_ADD, p[0], &ev) < 0) {
-		close(p[0]); /* a child, if there is one, keeps its sandbox; its number is not used again */
-		if (pid < 0)
-			return -EAGAIN;
-		p[0] = -1;
-	}
-	n->slot[id] = (struct slot){ sock < 0 ? WAITS : TAKEN, p[0] };
+	if (pid < 0)
+		return -errno;
+	s->state = sock < 0 ? WAITS : TAKEN;
+	s->alive = take_fd(ours);
 	n->waiting += sock < 0;
 	return 0;
 }
 
 static void fill(struct nursery *n)
 {
-	while (n->waiting < n->wanted && breed(n, -1) == 0)
+	while (n->waiting < n->wanted && n->unused < UNUSED_MAX && breed(n, -1) == 0)
 		;
+}
+
+/* A child made ahead has ended, and nobody took it: whatever ended it may end the next one, too. */
+static void ended_unused(struct nursery *n)
+{
+	n->waiting--;
+	if (++n->unused == UNUSED_MAX)
+		log_warn(
+			"no sandbox is prepared ahead until one is asked for: the last %d ended by themselves",
+			UNUSED_MAX);
 }
 
 /* It takes the kernel some 10 ms for each table: not our time. */
@@ -264,7 +284,7 @@ static void clean(struct nursery *n)
 		return;
 	for (uint32_t i = 1; i < ARRAY_SIZE(n->slot); i++)
 		if (n->slot[i].state == OVER)
-			ids[k++] = i;
+			ids[k++] = capture_session_id(i, n->slot[i].turn);
 	if (!k)
 		return;
 	n->cleaner = fork();
@@ -277,22 +297,27 @@ static void clean(struct nursery *n)
 		n->cleaner = 0; /* at the next one's end */
 		return;
 	}
-	for (size_t i = 0; i < k; i++)
-		n->slot[ids[i]].state = CLEANED;
+	for (size_t i = 1; i < ARRAY_SIZE(n->slot); i++)
+		if (n->slot[i].state == OVER)
+			n->slot[i].state = CLEANED;
 }
 
-static void hear_keeper(struct nursery *n, uint32_t id)
+static void hear_keeper(struct nursery *n, uint32_t place)
 {
-	struct slot *s = &n->slot[id];
+	struct slot *s = &n->slot[place];
 	char word[8];
 	ssize_t r = read(s->alive, word, sizeof(word));
 
 	if (r < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	n->waiting -= s->state == WAITS;
-	s->state = TAKEN;
-	if (r > 0)
+	if (r > 0) {
+		n->waiting -= s->state == WAITS;
+		s->state = TAKEN;
+		n->unused = 0;
 		return;
+	}
+	if (s->state == WAITS)
+		ended_unused(n);
 	close(take_fd(s->alive));
 	s->state = OVER;
 }
@@ -320,8 +345,10 @@ static void reap(struct nursery *n)
 		}
 		n->cleaner = 0;
 		for (size_t i = 1; i < ARRAY_SIZE(n->slot); i++)
-			if (n->slot[i].state == CLEANED)
+			if (n->slot[i].state == CLEANED) {
 				n->slot[i].state = FREE;
+				n->slot[i].turn++;
+			}
 	}
 	if (keeper) /* the agent sweeps what it left */
 		(void)!send(PARK_AGENT, "s", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -337,8 +364,11 @@ static int live(struct nursery *n)
 	for (;;) {
 		fill(n);
 		clean(n);
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+			if (errno == EINTR)
+				continue;
 			return EXIT_WARDER;
+		}
 		if (fds[0].revents) /* the agent has gone */
 			return 0;
 		if (fds[3].revents)
@@ -347,9 +377,10 @@ static int live(struct nursery *n)
 			reap(n);
 		if (fds[1].revents) {
 			auto_close int sock = accept4(n->listen, NULL, NULL, SOCK_CLOEXEC);
+			int r = sock < 0 ? 0 : breed(n, sock);
 
-			if (sock >= 0)
-				(void)breed(n, sock);
+			if (r < 0) /* who asked loads probes of its own */
+				log_warn("a sandbox without the shared probes: %s", strerror(-r));
 		}
 	}
 }
@@ -397,6 +428,7 @@ int agent_nursery(int argc, char **argv)
 	struct err err = { 0 };
 	uint64_t wanted;
 	sigset_t set;
+	int r;
 
 	if (argc != 3 || parse_u64(argv[2], &wanted) < 0 || wanted > AGENT_PARKED_MAX ||
 	    fcntl(PARK_AGENT, F_GETFD) < 0) {
@@ -415,9 +447,11 @@ int agent_nursery(int argc, char **argv)
 	sigaddset(&set, SIGCHLD);
 	n.epoll = epoll_create1(EPOLL_CLOEXEC);
 	n.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (n.epoll < 0 || n.signals < 0 || open_dir(&n.dir) < 0 ||
-	    listen_at(&n.listen, n.dir, AGENT_NURSERY, BACKLOG) < 0) {
-		err_set(&err, errno, "'%s/parked': %m", run_dir());
+	r = n.epoll < 0 || n.signals < 0 ? -errno : open_dir(&n.dir);
+	if (r == 0)
+		r = listen_at(&n.listen, n.dir, AGENT_NURSERY, BACKLOG);
+	if (r < 0) {
+		err_set(&err, r, "'%s/parked': %m", run_dir());
 		return cli_fail(&err);
 	}
 	if (get_ready(&err) < 0)

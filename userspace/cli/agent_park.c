@@ -103,7 +103,7 @@ bool agent_park_hear(struct agent_park *p)
 	char words[64];
 	ssize_t n = recv(p->fd, words, sizeof(words), MSG_DONTWAIT);
 
-	if (n <= 0 && errno != EAGAIN && errno != EINTR)
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		close(take_fd(p->fd)); /* its end is heard of as a child's */
 	return n > 0;
 }
