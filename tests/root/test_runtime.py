@@ -425,6 +425,8 @@ class Denied(SandboxCase):
 
     def test_foreign_abis_kill(self):
         for abi in ("int80", "x32"):
+            if cmd(helper("try_syscall"), abi).code == 128 + signal.SIGSEGV:
+                self.skipTest("this kernel has no 32-bit system calls: %s is SIGSEGV outside of a sandbox, too" % abi)
             r = self.sbx("/opt/try", abi, options=["--ro", helper("try_syscall") + ":/opt/try"])
             self.assertEqual((r.code, r.signal), (128 + signal.SIGSYS, signal.SIGSYS), abi)
 
