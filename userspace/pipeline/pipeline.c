@@ -24,9 +24,9 @@ struct pipeline {
 	struct buf json;
 	struct event ev;
 	struct pipeline_counters counters;
-	bool alerted;					     /* in this turn, by any session */
-	uint32_t top;					     /* highest id there was */
-	struct session *sessions[PIPELINE_SESSIONS_MAX + 1]; /* by sandbox id */
+	bool alerted;					 /* in this turn, by any session */
+	uint32_t top;					 /* highest place there was */
+	struct session *sessions[PIPELINE_SESSIONS_MAX]; /* by place, see capture_session_id() */
 };
 
 int pipeline_new(struct pipeline **ret, const struct ruleset *rules)
@@ -65,7 +65,9 @@ void pipeline_free(struct pipeline *p)
 
 static struct session *find_session(const struct pipeline *p, uint32_t id)
 {
-	return id < ARRAY_SIZE(p->sessions) ? p->sessions[id] : NULL;
+	struct session *s = p->sessions[id % PIPELINE_SESSIONS_MAX];
+
+	return s && s->sandbox_id == id ? s : NULL;
 }
 
 /* What the session's rules remember, fresh. */
@@ -102,12 +104,13 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 		.watch_n = opt->watch_n,
 		.real_offset_ns = opt->real_offset_ns,
 	};
+	const uint32_t place = opt->sandbox_id % PIPELINE_SESSIONS_MAX;
 	struct session *s;
 	int r;
 
-	if (opt->sandbox_id == 0 || opt->sandbox_id >= ARRAY_SIZE(p->sessions))
+	if (opt->sandbox_id == 0)
 		return -ERANGE;
-	if (p->sessions[opt->sandbox_id])
+	if (p->sessions[place])
 		return -EEXIST;
 	s = session_new(opt);
 	if (!s)
@@ -119,8 +122,8 @@ int pipeline_session_add(struct pipeline *p, const struct session_options *opt)
 		session_free(s);
 		return r;
 	}
-	p->sessions[opt->sandbox_id] = s;
-	p->top = MAX(p->top, opt->sandbox_id);
+	p->sessions[place] = s;
+	p->top = MAX(p->top, place);
 	return 0;
 }
 
@@ -132,7 +135,7 @@ void pipeline_session_remove(struct pipeline *p, uint32_t sandbox_id)
 		return;
 	enrich_session_remove(p->enrich, sandbox_id);
 	session_free(s);
-	p->sessions[sandbox_id] = NULL;
+	p->sessions[sandbox_id % PIPELINE_SESSIONS_MAX] = NULL;
 }
 
 int pipeline_session_stats(const struct pipeline *p, uint32_t sandbox_id, struct session_stats *ret)

@@ -331,12 +331,16 @@ static void sessions_are_found_by_id_and_forgotten(void **state)
 	assert_int_equal(pipeline_session_add(f->pipeline, &so), -EEXIST);
 	so.sandbox_id = 0;
 	assert_int_equal(pipeline_session_add(f->pipeline, &so), -ERANGE);
-	so.sandbox_id = PIPELINE_SESSIONS_MAX + 1;
-	assert_int_equal(pipeline_session_add(f->pipeline, &so), -ERANGE);
+	/* The next one at the same place. */
+	so.sandbox_id = capture_session_id(1, 1);
+	assert_int_equal(pipeline_session_add(f->pipeline, &so), -EEXIST);
+	pipeline_session_remove(f->pipeline, so.sandbox_id);
+	assert_int_equal(pipeline_session_stats(f->pipeline, 1, &st), 0);
 	pipeline_session_remove(f->pipeline, 1);
 	assert_int_equal(pipeline_session_stats(f->pipeline, 1, &st), -ENOENT);
-	so.sandbox_id = 1;
 	assert_int_equal(pipeline_session_add(f->pipeline, &so), 0);
+	assert_int_equal(pipeline_session_stats(f->pipeline, so.sandbox_id, &st), 0);
+	assert_int_equal(pipeline_session_stats(f->pipeline, 1, &st), -ENOENT);
 }
 
 static struct ruleset *other_rules(const char *text)
