@@ -105,8 +105,10 @@ enum admit { ADMIT_OFF = -1, ADMIT_FULL = -2, ADMIT_RATE = -3 };
 
 static __always_inline __u32 guard_bucket(__u32 kind)
 {
-	if (kind < GUARD_KINDS)
-		return kind;
+	if (kind < GUARD_KINDS) {
+		barrier_var(kind); /* the verifier is shown the bound at the index itself */
+		return kind & (GUARD_KINDS - 1);
+	}
 	return kind == WIRE_MIRROR ? GUARD_MIRROR : GUARD_CHUNK;
 }
 
