@@ -3,6 +3,7 @@
 whoever is killed leaves nothing in the tables."""
 
 import ctypes
+import json
 import os
 import platform
 import re
@@ -145,6 +146,22 @@ class Nursery(AgentCase):
             self.assertIn("/workspace/of-" + mine, paths)
             self.assertNotIn("/workspace/of-" + other, paths)
             self.assertFalse([e for e in events if e["kind"] == "gap" or e.get("degraded")])
+
+    def test_who_comes_after_is_another(self):
+        """What one made is not what the next one at its place made."""
+        self.start()
+        result = self.path("r.json")
+
+        def ran(*command):
+            done = self.warder("run", "--quiet", "--result", result, "--workspace", "name:tools", "--", *command)
+            self.assertCode(done, 0)
+            with open(result) as f:
+                session = json.load(f)["session"]
+            return [e["proc"].get("dropped") for e in self.events(session)
+                    if e["kind"] == "exec" and e["proc"]["exe"] == "/workspace/tool"]
+        self.assertEqual(ran("sh", "-c", "cp /bin/true tool; ./tool"), [True])
+        for _ in range(3):
+            self.assertEqual(ran("./tool"), [None])
 
     def test_a_flood_costs_its_maker(self):
         self.start()
