@@ -30,6 +30,7 @@ static const struct option_def OPTIONS[] = {
 static const char PURPOSE[] =
 	"Keep what is in /workspace, /tmp and /var/tmp of a sandbox of the agent under NAME, for its\n"
 	"tenant: files with their holes, directories, links and FIFOs, with permissions and times.\n"
+	"No processes: what comes back begins anew, among these files.\n"
 	"Not /run with its secrets, /dev/shm, sockets, setuid bits and extended attributes, nor a\n"
 	"--workspace or --rw directory of the host. The sandbox stands still meanwhile. At most 4G;\n"
 	"more, or a full disk, is an error, and then there is no snapshot. It lies in\n"
