@@ -356,6 +356,9 @@ struct table {
 
 #define KEY_MAX	  sizeof(struct enforce_path_key)
 #define VALUE_MAX 512
+/* The kernel fills all of it. A struct flow is a record and a pointer. */
+_Static_assert(sizeof(struct sandbox_cfg) <= VALUE_MAX && sizeof(struct wire_net) + 8 <= VALUE_MAX,
+	       "room for a value of each table");
 
 static bool is_id(uint32_t v, uint32_t id)
 {
