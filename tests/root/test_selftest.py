@@ -91,10 +91,14 @@ class SelfTest(TestCase):
                     self.assertEqual(set(report["degraded"]) - {"prevent"}, {family})
 
     def test_doctor_names_handlers_that_are_not_reached(self):
-        tier = self.doctor()[2]["file"]["hook"]
+        healthy = self.doctor()[2]
+        tier = healthy["file"]["hook"]
         suffix = "_k" if "kretprobe" in tier else "_f" if "fexit" in tier else ""
         for family, (program, what) in HANDLERS.items():
             with self.subTest(family):
+                test, = (t for t in healthy[family]["tests"] if t["what"] == what)
+                if test["result"] == "untried":
+                    self.skipTest("%s: %s" % (what, test["why"]))
                 code, report, families = self.doctor(**self.no_fire(program + suffix))
                 self.assertEqual((code, report["degraded"]), (2, [family]))
                 self.assertEqual({t["what"]: t["result"] for t in families[family]["tests"]}[what], "unseen")
