@@ -238,8 +238,7 @@ static int add_call(struct parser *s, const struct json_node *name, uint32_t act
 	const char *call;
 	int r = 0;
 
-	if (name->type != JSON_STRING || !name->text.n || name->text.n > NAME_MAX_ ||
-	    memchr(name->text.p, 0, name->text.n))
+	if (name->type != JSON_STRING || !name->text.n || name->text.n > NAME_MAX_)
 		return bad(s, name, "expected the name of a system call");
 	call = arena_strndup(s->mem, name->text.p, name->text.n).p;
 	if (!call)

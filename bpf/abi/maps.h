@@ -130,8 +130,9 @@ struct guard {
 };
 
 /* Programs that many sessions share (rodata `shared`): what each has of its own, by its sandbox's id modulo
- * SANDBOXES_MAX: its place. Who comes to a place later has another id. `rings`: that times two, and enum wire_ring. `own_counters`, `own_sleepers`: a map as `counters`,
- * `sleeper`. They are there before the sandbox is, and until the last who reads them has ended. */
+ * SANDBOXES_MAX: its place. Who comes to a place later has another id. `rings`: that times two, and enum wire_ring.
+ * `own_counters`, `own_sleepers`: a map as `counters`, `sleeper`. They are there before the sandbox is, and until the
+ * last who reads them has ended. */
 #define shared_ring(sandbox, ring) (((sandbox) & (SANDBOXES_MAX - 1)) << 1 | ((ring)&1))
 
 /* `crowds`: as `rings` (not shared: by enum wire_ring): turn << CROWD_TURN | sandboxes that put something into it in this turn. A turn begins

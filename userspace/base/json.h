@@ -45,8 +45,9 @@ void json_null(struct json *j);
 void json_raw(struct json *j, struct str s);
 void json_base64(struct json *j, struct str bytes);
 
-/* The inside of a JSON string literal, with nothing in it that is_deceptive (plain.h): writes the escaped form of s at d, which has room for
- * JSON_ESCAPE_MAX bytes an input byte. Returns the end; *valid becomes false when s was not UTF-8. */
+/* The inside of a JSON string literal, with nothing in it that is_deceptive (plain.h): writes the escaped form of s at
+ * d, which has room for JSON_ESCAPE_MAX bytes an input byte. Returns the end; *valid becomes false when s was not
+ * UTF-8. */
 #define JSON_ESCAPE_MAX 6
 char *json_escape(char *d, struct str s, bool *valid);
 

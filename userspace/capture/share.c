@@ -428,6 +428,11 @@ static void leave_place(struct capture *c, uint32_t id)
 	bpf_map_delete_elem(bpf_map__fd(c->skel->maps.own_sleepers), &key);
 }
 
+#define KEYED(name, type)                                                                         \
+	{                                                                                         \
+		.map = c->skel->maps.name, .at = offsetof(struct type, keys), .is_of = is_of_keys \
+	}
+
 void capture_forget(struct capture *c, const uint32_t *ids, size_t n)
 {
 	const struct table tables[] = {
@@ -437,21 +442,11 @@ void capture_forget(struct capture *c, const uint32_t *ids, size_t n)
 		  .is_of = is_id,
 		  .ended = sandbox_ended },
 		{ .map = c->skel->maps.enforce_sets, .is_of = is_of_row },
-		{ .map = c->skel->maps.enforce_names,
-		  .at = offsetof(struct enforce_path_key, keys),
-		  .is_of = is_of_keys },
-		{ .map = c->skel->maps.enforce_paths,
-		  .at = offsetof(struct enforce_path_key, keys),
-		  .is_of = is_of_keys },
-		{ .map = c->skel->maps.enforce_exes,
-		  .at = offsetof(struct enforce_exe_key, keys),
-		  .is_of = is_of_keys },
-		{ .map = c->skel->maps.enforce_addrs4,
-		  .at = offsetof(struct enforce_addr4_key, keys),
-		  .is_of = is_of_keys },
-		{ .map = c->skel->maps.enforce_addrs6,
-		  .at = offsetof(struct enforce_addr6_key, keys),
-		  .is_of = is_of_keys },
+		KEYED(enforce_names, enforce_path_key),
+		KEYED(enforce_paths, enforce_path_key),
+		KEYED(enforce_exes, enforce_exe_key),
+		KEYED(enforce_addrs4, enforce_addr4_key),
+		KEYED(enforce_addrs6, enforce_addr6_key),
 		{ .map = c->skel->maps.limits_seen, .is_of = is_id },
 		/* struct flow: it begins with its record */
 		{ .map = c->skel->maps.flows,

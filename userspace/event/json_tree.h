@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small JSON text as a tree in an arena: for files of others (image manifests, seccomp profiles), whose mistakes are
- * told by line and column. As strict as json_read.h: no key twice, UTF-8 checked, and no NUL in a key or a text; numbers stay
- * texts. */
+ * told by line and column. As strict as json_read.h: no key twice, UTF-8 checked, and no NUL in a key or a text;
+ * numbers stay texts. */
 #ifndef WARDER_EVENT_JSON_TREE_H
 #define WARDER_EVENT_JSON_TREE_H
 
