@@ -12,6 +12,7 @@
 
 #include "runtime/gvisor/gvisor.h"
 #include "runtime/host.h"
+#include "runtime/init/frame.h"
 #include "runtime/sandbox.h"
 #include "runtime/sys.h"
 #include "userspace/base/auto.h"
@@ -71,8 +72,8 @@ static bool listener_works(char *detail, size_t max)
 
 	if (pid == 0) {
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-		_exit(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-			      SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog) < 0
+		_exit(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_LISTENER_FLAGS, &prog) <
+				      0
 			      ? errno
 			      : 0);
 	}
@@ -84,7 +85,7 @@ static bool listener_works(char *detail, size_t max)
 	else
 		snprintf(detail, max, "%s: those calls are refused, and nobody is told",
 			 e == EBUSY    ? "we are under a listener of somebody else's"
-			 : e == EINVAL ? "kernel before 5.0"
+			 : e == EINVAL ? "kernel before 5.19"
 				       : strerror(e));
 	return !e;
 }

@@ -50,6 +50,11 @@ struct init_frame {
 
 _Static_assert(sizeof(struct init_frame) == 256, "init_frame size");
 
+/* For the listener. A call that has been handed out waits on, whatever signal comes but one that kills: else the kernel
+ * makes it again after the signal's handler, and at times with its answer given already (seccomp(2), Linux 5.19). */
+#define SECCOMP_LISTENER_FLAGS \
+	(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+
 /* What becomes of the filter's listener. */
 enum init_notify {
 	INIT_NOTIFY_NONE, /* it asks for none */

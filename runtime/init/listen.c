@@ -90,7 +90,7 @@ static long install_with_helper(struct sock_fprog *filter, int is_init)
 		close_all(pipes, 4);
 		return r;
 	}
-	fd = install(filter, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	fd = install(filter, SECCOMP_LISTENER_FLAGS);
 	r = helper_ask((int)fd, pipes[1], pipes[2]);
 	close_all(pipes, 4);
 	if (fd >= 0)
@@ -110,7 +110,7 @@ long filter_install(struct sock_fprog *filter, enum init_notify how, int is_init
 		return install(filter, 0);
 	if (how == INIT_NOTIFY_HELPER)
 		return install_with_helper(filter, is_init);
-	fd = install(filter, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	fd = install(filter, SECCOMP_LISTENER_FLAGS);
 	r = tell((int)fd);
 	if (fd >= 0) {
 		SYS(close, fd, 0, 0, 0, 0, 0);

@@ -160,7 +160,7 @@ print(json.dumps(out))
         self.assertEqual((field(alert, "rule.trigger"), field(alert, "rule.enforced")), (e["id"], "killed-after"))
 
     def test_stopped_at_the_attempt(self):
-        """Frozen while it waits for its answer: the kernel makes the call again when it goes on, and that is the same."""
+        """Frozen while it waits for its answer: it is given that, and stops before it runs on."""
         rules = self.path("r.yaml", "- rule: Ask\n  desc: d\n  output: o\n  priority: ALERT\n"
                                     "  condition: kind = escape and syscall = kcmp\n  action: hold\n")
         s = self.python("print(sc(%d, 1), sc(%d, 2))" % (KCMP, USTAT),
@@ -168,6 +168,7 @@ print(json.dumps(out))
         self.assertCode(s, 0)
         self.assertEqual(s.out.split(), [b"-1", b"-1"])
         self.assertEqual([(e["syscall"], arg(e, 0)) for e in s.kinds("escape")], [("kcmp", 1), ("ustat", 2)])
+        self.assertEqual([field(e, "action.result") for e in s.kinds("action")], ["done"])
         self.assertEqual([field(e, "action.by") for e in s.kinds("approval")], ["timeout"])
 
     def test_by_default_it_only_alerts(self):
@@ -178,7 +179,7 @@ print(json.dumps(out))
 
 class Listener(RunCase):
     def test_signals_do_not_make_more_of_one(self):
-        """A call that a signal interrupts is made again by the kernel, and is one attempt."""
+        """However many come while it waits, it is one attempt."""
         s = self.python("""
 import signal
 signal.signal(signal.SIGALRM, lambda *a: None); signal.siginterrupt(signal.SIGALRM, False)

@@ -24,6 +24,8 @@ void action_freeze(const struct action_target *t, bool frozen, int wait_ms,
 		snprintf(ret->text, sizeof(ret->text), "failed: cgroup.freeze: %s", strerror(r));
 		return;
 	}
+	if (frozen && t->let_go)
+		t->let_go(t->arg);
 	for (;;) {
 		struct pollfd pfd = { .fd = t->events_fd, .events = POLLPRI };
 

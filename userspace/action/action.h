@@ -14,6 +14,10 @@ struct action_target {
 	int freeze_fd; /* cgroup.freeze, for writing */
 	int events_fd; /* cgroup.events, for reading */
 	int proc_fd; /* to the root part, which alone may end a single process (struct action_proc) */
+	/* May be NULL: a task that waits for us in the kernel stops only when it no longer does. Called once the rest is on
+	 * its way to a stop. */
+	void (*let_go)(void *arg);
+	void *arg;
 };
 
 /* What is asked of the root part over a SOCK_SEQPACKET pair, and its answer: 0 or -errno in `result`. */

@@ -601,8 +601,9 @@ static void loop(struct engine *e)
 
 void engine_main(int fd, const struct engine_options *opt)
 {
+	struct engine_options own = *opt;
 	struct engine e = {
-		.opt = opt,
+		.opt = &own,
 		.fd = fd,
 		.egress_fd = opt->egress_fd,
 		.store.policy = opt->when_full,
@@ -612,6 +613,8 @@ void engine_main(int fd, const struct engine_options *opt)
 	struct err err = { 0 };
 	sigset_t all;
 
+	own.session.target.let_go = engine_notify_let_go;
+	own.session.target.arg = &e;
 	engine_gauges_init(&e);
 	e.workspace.bundle_fd = opt->bundle_fd;
 	/* A session of its own, deaf to the terminal's signals: the root part decides when to stop. */

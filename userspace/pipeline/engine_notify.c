@@ -62,43 +62,55 @@ static bool receive(struct engine *e, union request *u)
 	return ioctl(e->notify.fd, SECCOMP_IOCTL_NOTIF_RECV, &u->req) == 0;
 }
 
-static void tell(struct engine *e, const struct seccomp_notif *req)
+/* While it waits for us its number is nobody else's; else it may be. */
+static void see_who(const struct engine *e, const struct seccomp_notif *req,
+		    struct wire_escape *rec)
 {
-	struct wire_escape rec;
-	size_t held;
-
-	/* What it did before, and how it came to be, lies in the rings. */
-	capture_drain(e->opt->capture, false, engine_feed, e, &held);
-	notify_record(&rec, &e->notify.state, e->opt->session.sandbox_id, e->notify.proc_fd, req,
+	notify_record(rec, e->opt->session.sandbox_id, e->notify.proc_fd, req,
 		      SANDBOX_NOTIFY_ERRNO);
-	/* It waits for us, so its number is nobody else's; else it may be. */
 	if (ioctl(e->notify.fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &req->id) < 0)
-		notify_forget_who(&rec, req);
-	pipeline_feed(e->pipeline, &rec, sizeof(rec));
+		notify_forget_who(rec, req);
 }
 
-static void answer(struct engine *e, const struct seccomp_notif *req)
+/* It fails for who was killed meanwhile. No other signal takes a call back that we have (SECCOMP_LISTENER_FLAGS). */
+void engine_notify_let_go(void *arg)
 {
+	struct engine *e = arg;
 	union response u = { 0 };
 
-	u.resp.id = req->id;
+	if (!e->notify.is_pending)
+		return;
+	e->notify.is_pending = false;
+	u.resp.id = e->notify.pending;
 	u.resp.error = -SANDBOX_NOTIFY_ERRNO;
-	if (ioctl(e->notify.fd, SECCOMP_IOCTL_NOTIF_SEND, &u.resp) < 0 && errno == ENOENT)
-		notify_taken_back(&e->notify.state, req);
+	(void)ioctl(e->notify.fd, SECCOMP_IOCTL_NOTIF_SEND, &u.resp);
+}
+
+/* What it did before, and how it came to be, lies in the rings. */
+static void tell(struct engine *e, struct wire_escape *rec)
+{
+	size_t held;
+
+	capture_drain(e->opt->capture, false, engine_feed, e, &held);
+	notify_find_start(&e->notify.state, rec);
+	pipeline_feed(e->pipeline, rec, sizeof(*rec));
 }
 
 void engine_notify_read(struct engine *e)
 {
 	for (int i = 0; i < NOTIFY_TURN && e->notify.fd >= 0; i++) {
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		struct wire_escape rec;
 		union request u;
 
 		if (notify_wait(&e->notify.state, now) || !receive(e, &u))
 			return;
 		notify_took(&e->notify.state, now);
-		if (!notify_is_repeat(&e->notify.state, &u.req))
-			tell(e, &u.req);
-		answer(e, &u.req);
+		e->notify.is_pending = true;
+		e->notify.pending = u.req.id;
+		see_who(e, &u.req, &rec);
+		tell(e, &rec);
+		engine_notify_let_go(e); /* what kills has done so */
 	}
 }
 

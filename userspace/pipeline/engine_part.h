@@ -58,6 +58,8 @@ struct engine {
 	struct {
 		int fd;	     /* the filter's listener; -1: it has not come, or nobody is left */
 		int proc_fd; /* of /proc */
+		bool is_pending;
+		uint64_t pending; /* the call that waits for its answer */
 		struct notify state;
 	} notify;
 	struct workspace_texts workspace;
@@ -105,6 +107,8 @@ void engine_notify_take(struct engine *e, int fd);
 int engine_notify_fd(const struct engine *e, uint64_t *ret_wait);
 /* Some of what is asked: told, judged, refused. */
 void engine_notify_read(struct engine *e);
+/* The answer to the call that is being told, if there is one: struct action_target's let_go, with the engine. */
+void engine_notify_let_go(void *arg);
 void engine_notify_free(struct engine *e);
 
 /* engine_rules.c: a set was sent, in texts_fd, or none because it has an error; one is compiled, take it over. */

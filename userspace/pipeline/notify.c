@@ -30,31 +30,6 @@ void notify_took(struct notify *n, uint64_t now)
 	n->due = MAX(n->due, now) + NOTIFY_EVERY_NS;
 }
 
-/* ---- calls that come again ---- */
-
-static bool is_same(const struct seccomp_notif *a, const struct seccomp_notif *b)
-{
-	return a->pid == b->pid && a->data.nr == b->data.nr &&
-	       a->data.instruction_pointer == b->data.instruction_pointer &&
-	       !memcmp(a->data.args, b->data.args, sizeof(a->data.args));
-}
-
-void notify_taken_back(struct notify *n, const struct seccomp_notif *req)
-{
-	n->repeats[n->repeat_at] = *req;
-	n->repeat_at = (n->repeat_at + 1) % NOTIFY_REPEATS;
-}
-
-bool notify_is_repeat(struct notify *n, const struct seccomp_notif *req)
-{
-	for (size_t i = 0; i < NOTIFY_REPEATS; i++)
-		if (n->repeats[i].pid && is_same(&n->repeats[i], req)) {
-			n->repeats[i].pid = 0;
-			return true;
-		}
-	return false;
-}
-
 /* ---- who ---- */
 
 static struct notify_birth *births_of(const struct notify *n, uint32_t tgid)
@@ -127,11 +102,13 @@ static uint32_t last_number(const char *text, const char *key)
 	return v;
 }
 
-/* The start that a probe has told, if /proc's coarser one is the same: numbers of processes come again. */
-static uint64_t start_of(const struct notify *n, int proc_fd, uint32_t tgid)
+static uint64_t tick_ns(void)
 {
-	const struct notify_birth *b = births_of(n, tgid);
-	uint64_t tick = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK), started = 0;
+	return NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+static uint64_t start_tick(int proc_fd, uint32_t tgid)
+{
 	auto_free char *text = NULL;
 	const char *p;
 	char path[32];
@@ -145,15 +122,22 @@ static uint64_t start_of(const struct notify *n, int proc_fd, uint32_t tgid)
 		p = strchr(p, ' ');
 		p = p ? p + 1 : NULL;
 	}
-	if (p)
-		started = strtoull(p, NULL, 10);
-	for (size_t i = 0; i < NOTIFY_BIRTH_WAYS; i++)
-		if (b[i].start && b[i].tgid == tgid && b[i].start / tick == started)
-			return b[i].start;
-	return 0;
+	return p ? strtoull(p, NULL, 10) * tick_ns() : 0;
 }
 
-static void fill_who(struct wire_hdr *h, const struct notify *n, int proc_fd)
+/* Numbers of processes come again, so /proc's coarser one has to be the same. */
+void notify_find_start(const struct notify *n, struct wire_escape *rec)
+{
+	const struct notify_birth *b = births_of(n, rec->h.tgid);
+	uint64_t tick = tick_ns(), at = rec->h.start;
+
+	rec->h.start = 0;
+	for (size_t i = 0; i < NOTIFY_BIRTH_WAYS; i++)
+		if (b[i].start && b[i].tgid == rec->h.tgid && b[i].start / tick == at / tick)
+			rec->h.start = b[i].start;
+}
+
+static void fill_who(struct wire_hdr *h, int proc_fd)
 {
 	auto_free char *status = NULL, *comm = NULL;
 	char path[32];
@@ -167,7 +151,7 @@ static void fill_who(struct wire_hdr *h, const struct notify *n, int proc_fd)
 	h->uid = (uint32_t)number_at(status, "\nUid:", 1); /* effective */
 	h->gid = (uint32_t)number_at(status, "\nGid:", 1);
 	h->nspid = last_number(status, "\nNStgid:");
-	h->start = start_of(n, proc_fd, h->tgid);
+	h->start = start_tick(proc_fd, h->tgid);
 	snprintf(path, sizeof(path), "%u/comm", h->tid);
 	if (file_read_at(proc_fd, path, STATUS_MAX, &comm, &len) == 0 && len)
 		memcpy(h->comm, comm, MIN(len - 1, sizeof(h->comm) - 1)); /* without its newline */
@@ -200,15 +184,15 @@ uint32_t notify_type(int nr)
 	return WIRE_ESCAPE_SECCOMP;
 }
 
-void notify_record(struct wire_escape *ret, const struct notify *n, uint32_t sandbox_id,
-		   int proc_fd, const struct seccomp_notif *req, int error)
+void notify_record(struct wire_escape *ret, uint32_t sandbox_id, int proc_fd,
+		   const struct seccomp_notif *req, int error)
 {
 	record_escape(ret, sandbox_id, (enum wire_escape_type)notify_type(req->data.nr));
 	ret->h.nr = (uint16_t)req->data.nr;
 	ret->h.ret = -error;
 	memcpy(ret->args, req->data.args, sizeof(ret->args));
 	notify_forget_who(ret, req);
-	fill_who(&ret->h, n, proc_fd);
+	fill_who(&ret->h, proc_fd);
 }
 
 void notify_forget_who(struct wire_escape *rec, const struct seccomp_notif *req)

@@ -5,7 +5,6 @@
 #define WARDER_PIPELINE_NOTIFY_H
 
 #include <linux/seccomp.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +13,6 @@
 #define NOTIFY_TURN	  32		/* answered before the probes have their turn */
 #define NOTIFY_EVERY_NS	  (500 * 1000u) /* one call, when many come: 2,000 a second of a sandbox */
 #define NOTIFY_BURST	  256		/* that are answered at once before that */
-#define NOTIFY_REPEATS	  16		/* calls that a signal took back and that may come again */
 #define NOTIFY_BIRTHS	  1024		/* processes whose start is known: a power of two */
 #define NOTIFY_BIRTH_WAYS 4
 
@@ -25,8 +23,6 @@ struct notify_birth {
 
 struct notify {
 	uint64_t due; /* CLOCK_MONOTONIC; when the last call that was taken would have been due */
-	struct seccomp_notif repeats[NOTIFY_REPEATS];
-	size_t repeat_at;
 	struct notify_birth births[NOTIFY_BIRTHS];
 };
 
@@ -35,18 +31,16 @@ uint64_t notify_wait(const struct notify *n, uint64_t now);
 /* One was taken. */
 void notify_took(struct notify *n, uint64_t now);
 
-/* A signal took the call back before its answer: the kernel may make it again by itself, which is no new attempt. */
-void notify_taken_back(struct notify *n, const struct seccomp_notif *req);
-/* Is it such a one? Once each. */
-bool notify_is_repeat(struct notify *n, const struct seccomp_notif *req);
-
 /* Of each record of a probe, before it is used: who was born when. */
 void notify_see(struct notify *n, const void *rec, size_t len);
 
 /* The attempt as a record of vantage runtime: the numbers of the call, and who made it as /proc, open in `proc_fd`,
- * says. What it does not say stays 0; that `req` is still waited for is the caller's to check afterwards. */
-void notify_record(struct wire_escape *ret, const struct notify *n, uint32_t sandbox_id,
-		   int proc_fd, const struct seccomp_notif *req, int error);
+ * says; of its start that is to the tick, and notify_find_start's to be replaced. What it does not say stays 0; that `req`
+ * is still waited for is the caller's to check afterwards. */
+void notify_record(struct wire_escape *ret, uint32_t sandbox_id, int proc_fd,
+		   const struct seccomp_notif *req, int error);
+/* The start as a probe has told it, 0 where none has: once all records from before the call were seen. */
+void notify_find_start(const struct notify *n, struct wire_escape *rec);
 /* That of a call that cannot be asked about any more: its thread alone. */
 void notify_forget_who(struct wire_escape *rec, const struct seccomp_notif *req);
 /* enum wire_escape_type of a call that is never legitimate. */

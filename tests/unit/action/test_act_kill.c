@@ -26,7 +26,7 @@ static int file_with(const char *text)
 
 static void an_empty_cgroup_is_done(void **state)
 {
-	struct action_target t = { file_with(""), -1, file_with("populated 0\nfrozen 0\n"), -1 };
+	struct action_target t = { file_with(""), -1, file_with("populated 0\nfrozen 0\n"), -1, NULL, NULL };
 	struct action_report rep;
 	uint64_t before = clock_boot_ns();
 	char text[8] = "";
@@ -44,7 +44,7 @@ static void an_empty_cgroup_is_done(void **state)
 
 static void a_cgroup_that_stays_full_is_partial(void **state)
 {
-	struct action_target t = { file_with(""), -1, file_with("populated 1\nfrozen 0\n"), -1 };
+	struct action_target t = { file_with(""), -1, file_with("populated 1\nfrozen 0\n"), -1, NULL, NULL };
 	struct action_report rep;
 
 	(void)state;
@@ -57,7 +57,7 @@ static void a_cgroup_that_stays_full_is_partial(void **state)
 
 static void nonsense_in_events_is_not_taken_for_empty(void **state)
 {
-	struct action_target t = { file_with(""), -1, file_with("frozen 0\n"), -1 };
+	struct action_target t = { file_with(""), -1, file_with("frozen 0\n"), -1, NULL, NULL };
 	struct action_report rep;
 
 	(void)state;
@@ -71,7 +71,7 @@ static void nonsense_in_events_is_not_taken_for_empty(void **state)
 static void a_refused_kill_is_failed(void **state)
 {
 	int ro = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	struct action_target t = { ro, -1, -1, -1 };
+	struct action_target t = { ro, -1, -1, -1, NULL, NULL };
 	struct action_report rep;
 
 	(void)state;

@@ -16,7 +16,7 @@
 
 #define SESSION "01M8N2PVSJZZZ48VVCPNMBYMNY"
 
-static const struct action_target nobody = { -1, -1, -1, -1 };
+static const struct action_target nobody = { -1, -1, -1, -1, NULL, NULL };
 
 static uint32_t ask(struct holds *h, const char *rule)
 {
