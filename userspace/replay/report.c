@@ -73,6 +73,8 @@ void report_free(struct report *r)
 	strings_done(&r->snapshots);
 	report_stream_done(&r->stream);
 	buf_done(&r->rows);
+	buf_done(&r->own);
+	buf_done(&r->terminal);
 	buf_done(&r->text);
 	buf_done(&r->pairs);
 	buf_done(&r->session);
@@ -97,10 +99,12 @@ int report_begin(struct report **ret, const struct report_options *opt,
 	r->text_field = event_field_find(STR("file.text"));
 	r->text_before_field = event_field_find(STR("file.text_before"));
 	buf_init(&r->rows, LINE_MAX_BYTES);
+	buf_init(&r->own, LINE_MAX_BYTES);
+	buf_init(&r->terminal, 3 * LINE_MAX_BYTES);
 	buf_init(&r->text, REPORT_VALUE_MAX * 8);
 	buf_init(&r->pairs, 1 << 20);
 	buf_init(&r->session, 1 << 20);
-	buf_init(&r->line, 3 * LINE_MAX_BYTES);
+	buf_init(&r->line, 4 * LINE_MAX_BYTES);
 	k = strings_init(&r->strings);
 	if (k == 0)
 		k = strings_init(&r->snapshots);
@@ -219,6 +223,7 @@ static int put_pairs(struct report *r, const struct event *ev, bool of_process)
 	int k = 0;
 
 	r->in_set = of_process;
+	r->elements = 0;
 	buf_reset(&r->pairs);
 	for (int f = 0; k == 0 && f < F_COUNT; f++) {
 		bool proc = !strncmp(event_fields[f].name, "proc.", 5);
@@ -228,6 +233,7 @@ static int put_pairs(struct report *r, const struct event *ev, bool of_process)
 			continue;
 		buf_printf(&r->pairs, "%s%d,", r->pairs.n ? "," : "", f);
 		k = put_value(r, ev, (enum field_id)f);
+		r->elements += 2;
 	}
 	return k < 0 ? k : r->pairs.failed ? -ENOMEM : 0;
 }
@@ -341,6 +347,7 @@ static int write_block(struct report *r)
 		{ "{\"s\":[", &r->strings.fresh },
 		{ "],\"p\":[", &r->snapshots.fresh },
 		{ "],\"e\":[", &r->rows },
+		{ "],\"o\":[", &r->own },
 	};
 
 	if (!r->rows.n)
@@ -371,17 +378,20 @@ static int put_event(struct report *r, const struct event *ev, uint64_t us)
 		k = put_pairs(r, ev, false);
 	if (k < 0)
 		return k;
-	buf_printf(&r->rows, "%s[%lld,%lld,%u,%u,[", r->rows.n ? "," : "",
+	buf_printf(&r->rows, "%s%lld,%lld,%u,%u,%zu", r->rows.n ? "," : "",
 		   (long long)(seq - r->seq), (long long)(us - r->us), report_kind_index(ev->kind),
-		   snapshot);
-	buf_add(&r->rows, r->pairs.p, r->pairs.n);
-	buf_addz(&r->rows, "]]");
+		   snapshot, r->elements);
+	if (r->elements) {
+		if (r->own.n)
+			buf_addc(&r->own, ',');
+		buf_add(&r->own, r->pairs.p, r->pairs.n);
+	}
 	r->seq = seq;
 	r->us = us;
 	r->events++;
-	if (r->rows.failed)
+	if (r->rows.failed || r->own.failed)
 		return -ENOMEM;
-	return r->rows.n + r->strings.fresh.n + r->snapshots.fresh.n < REPORT_BLOCK
+	return r->rows.n + r->own.n + r->strings.fresh.n + r->snapshots.fresh.n < REPORT_BLOCK
 		       ? 0
 		       : write_block(r);
 }
@@ -408,6 +418,20 @@ int report_add(struct report *r, const struct event *ev)
 
 /* ---- the terminal, and texts of files ---- */
 
+static int write_frames(struct report *r)
+{
+	if (!r->terminal.n)
+		return 0;
+	buf_reset(&r->line);
+	buf_addz(&r->line, "{\"y\":[");
+	buf_add(&r->line, r->terminal.p, r->terminal.n);
+	buf_addz(&r->line, "]}\n");
+	buf_reset(&r->terminal);
+	if (r->line.failed)
+		return -ENOMEM;
+	return report_stream_data(&r->stream, (struct str){ r->line.p, r->line.n });
+}
+
 int report_terminal(struct report *r, const struct report_frame *f)
 {
 	uint64_t us = f->mono > r->first_mono ? (f->mono - r->first_mono) / 1000 : 0;
@@ -423,30 +447,28 @@ int report_terminal(struct report *r, const struct report_frame *f)
 		return 0;
 	}
 	r->terminal_bytes += f->data.n + 16;
-	buf_reset(&r->line);
-	json_init(&j, &r->line);
-	buf_printf(&r->line, "{\"y\":[%lld,\"%c\",%u,", (long long)(us - r->frame_us),
-		   (char)f->type, f->stream);
+	json_init(&j, &r->terminal);
+	buf_printf(&r->terminal, "%s%lld,\"%c\",%u,", r->terminal.n ? "," : "",
+		   (long long)(us - r->frame_us), (char)f->type, f->stream);
 	if (f->type == REPORT_OUTPUT || f->type == REPORT_INPUT) {
 		/* bytes, whatever they are: a character may begin in one record and end in the next */
 		if (utf8_is_valid(f->data))
 			json_str(&j, f->data);
 		else {
-			buf_addz(&r->line, "{\"b\":");
+			buf_addz(&r->terminal, "{\"b\":");
 			json_base64(&j, f->data);
-			buf_addc(&r->line, '}');
+			buf_addc(&r->terminal, '}');
 		}
 	} else if (f->type == REPORT_RESIZE) {
-		buf_printf(&r->line, "[%u,%u]", f->cols, f->rows);
+		buf_printf(&r->terminal, "[%u,%u]", f->cols, f->rows);
 	} else {
-		buf_printf(&r->line, "%llu", (unsigned long long)MIN(f->bytes, SAFE_NUMBER));
+		buf_printf(&r->terminal, "%llu", (unsigned long long)MIN(f->bytes, SAFE_NUMBER));
 	}
-	buf_addz(&r->line, "]}\n");
 	r->frame_us = us;
 	r->frames++;
-	if (r->line.failed)
+	if (r->terminal.failed)
 		return -ENOMEM;
-	return report_stream_data(&r->stream, (struct str){ r->line.p, r->line.n });
+	return r->terminal.n < REPORT_BLOCK ? 0 : write_frames(r);
 }
 
 int report_blob(struct report *r, struct str name, struct str text)
@@ -455,6 +477,8 @@ int report_blob(struct report *r, struct str name, struct str text)
 	int k;
 
 	k = write_block(r);
+	if (k == 0)
+		k = write_frames(r);
 	if (k < 0)
 		return k;
 	if (r->blob_bytes + text.n > REPORT_BLOBS_MAX) {
@@ -482,5 +506,7 @@ int report_end(struct report *r, const char *damage)
 {
 	int k = write_block(r);
 
+	if (k == 0)
+		k = write_frames(r);
 	return k < 0 ? k : report_page_end(r, damage);
 }

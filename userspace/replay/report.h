@@ -4,13 +4,15 @@
  *
  * The page holds its data as deflated, base64 coded lines of JSON; the order is that of the calls:
  *   { verify, kinds[], parts, fields[][name, type, common, doc], aliases, first, manifest, limits }
- *   { s[strings], p[sets of process fields], e[events] }          any number; what is new since the line before
- *   { y[terminal records][us since the one before, type, data] }
+ *   { s[strings], p[sets of process fields], e[events], o[pairs] } any number; what is new since the line before
+ *   { y[terminal records] }                                        any number
  *   { b: name of a blob, t: its text }
  *   { session, damage, omitted, density }                          the last
- * An event is [seq since the one before, us since the one before, kind, process set, [field, value, ...]], a value
- * a number, decimal digits, or the number of a string, or of several for a list; -1 is a new string, behind the last. Strings are safe for a terminal
- * already (text_for_terminal), but for those of the terminal itself, which are as they were. */
+ * Lists are flat, since a browser makes an object of each bracket. An event is five numbers: seq and us since the one
+ * before, kind, process set, how many elements of o[] are its own. Those are pairs of field and value, a value a
+ * number, decimal digits, or the number of a string, or of several for a list; -1 is a new string, behind the last. A
+ * terminal record is four: us since the one before, type, stream, data. Strings are safe for a terminal already
+ * (text_for_terminal), but for those of the terminal itself, which are as they were. */
 #ifndef WARDER_REPLAY_REPORT_H
 #define WARDER_REPLAY_REPORT_H
 

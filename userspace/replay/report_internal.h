@@ -24,9 +24,10 @@ struct report {
 	struct report_options opt;
 	struct report_stream stream;
 	struct report_strings strings, snapshots;
-	struct buf rows, text, pairs, session, line;
+	struct buf rows, own, terminal, text, pairs, session, line;
 	uint64_t events, omitted, seq, us, first_mono;
 	bool has_start, in_set;
+	size_t elements; /* in pairs */
 
 	/* events that are not in the page, by kind and time: bins that double in width */
 	uint32_t *bins;

@@ -34,7 +34,7 @@ class Clock {
     let t = this.t + Math.min(0.25, (now - this.last) / 1e3) * this.speed;
     this.last = now;
     if (this.skip) {
-      const next = this.model.activity[upperBound(this.model.activity, t)];
+      const times = this.model.activity(), next = times[upperBound(times, t)];
       if (next !== undefined && next - t > IDLE_SKIP) t = next - 0.3;
     }
     this.set(t, "play");

@@ -69,7 +69,7 @@ class Events {
     add("at", `${clockText(m.t[i], 6)} s${Number.isNaN(m.start0) ? "" : ", " + new Date(m.start0 + m.t[i] * 1e3).toISOString()}`);
     for (const [f, v] of m.all(i)) {
       if (f.name === "rule.trigger") {
-        const seq = Number(String(v).slice(String(v).lastIndexOf(":") + 1)), to = m.bySeq.get(seq);
+        const seq = Number(String(v).slice(String(v).lastIndexOf(":") + 1)), to = m.indexOf(seq);
         add(f.name, asText(v), ...(to === undefined ? [] : [" ", button("show", "show the event that matched", () => this.page.select(to))]));
       } else add(f.name, asText(v));
     }
@@ -83,7 +83,7 @@ class Events {
     box.hidden = !open;
     if (!open || box.childElementCount) return;
     const used = new Set();
-    for (const e of this.m.events) for (let k = 0; k < e[4].length; k += 2) used.add(e[4][k]);
+    for (let k = 0; k < this.m.own.length; k += 2) used.add(this.m.own[k]);
     for (const p of this.m.sets) for (let k = 0; k < p.length; k += 2) used.add(p[k]);
     const names = [["kind", "event kind"], ["seq", "number of the record"]];
     for (const f of this.m.fields) if (used.has(f.id)) names.push([f.name, f.doc]);

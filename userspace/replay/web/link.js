@@ -25,7 +25,7 @@ class Link {
   // True when the address named a place.
   read() {
     const q = new URLSearchParams(location.hash.slice(1)), page = this.page, m = page.model;
-    const t = Number(q.get("t") ?? NaN), i = m.bySeq.get(Number(q.get("seq") ?? q.get("e") ?? NaN));
+    const t = Number(q.get("t") ?? NaN), i = m.indexOf(Number(q.get("seq") ?? q.get("e") ?? NaN));
     const put = (id, text, fn) => { if (text !== null && $(id).value !== text) { $(id).value = text; fn(text); } };
     put("filter", q.get("filter"), v => page.events.filter(v));
     put("search", q.get("q"), v => page.search.find(v));

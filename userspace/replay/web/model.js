@@ -25,29 +25,40 @@ function bytesOf(base64) {
 async function load() {
   const node = $("data"), bytes = bytesOf(node.textContent.trim());
   node.textContent = ""; // its memory is not needed twice
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const m = new Model();
-  const text = await new Response(stream).text();
-  for (let at = 0; at < text.length;) {
-    const end = text.indexOf("\n", at);
-    m.line(JSON.parse(text.slice(at, end < 0 ? text.length : end)));
-    at = end < 0 ? text.length : end + 1;
+  const m = new Model(), decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of inflated(bytes)) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop();
+    for (const line of lines) m.line(JSON.parse(line));
   }
   m.finish();
   return m;
 }
 
+// What was packed, piece by piece: written whole, since by a Blob it takes twice as long.
+async function* inflated(bytes) {
+  const stream = new DecompressionStream("deflate-raw"), writer = stream.writable.getWriter(), reader = stream.readable.getReader();
+  const written = Promise.all([writer.write(bytes), writer.close()]);
+  written.catch(() => {}); // the reader has the same error
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+}
+
 class Model {
   constructor() {
-    this.strings = []; this.sets = []; this.events = []; this.frames = []; this.blobs = new Map();
+    this.strings = []; this.sets = []; this.own = []; this.frames = []; this.blobs = new Map();
     this.head = null; this.session = {}; this.counts = { omitted: 0, damage: "", density: { us: 1, kinds: {} } };
-    this.seq = []; this.times = []; this.us = 0; this.lastSeq = 0; this.frameUs = 0; this.decoders = [];
+    this.n = 0; this.seq = []; this.times = []; this.kindOf = []; this.setOf = []; this.ownAt = [0]; this.us = 0; this.lastSeq = 0; this.frameUs = 0; this.decoders = [];
     this.setsSeen = 0; this.high = -1;
   }
 
   line(o) {
     if (o.e) this.block(o);
-    else if (o.y) this.frame(o.y);
+    else if (o.y) for (let k = 0; k < o.y.length; k += 4) this.frame(o.y[k], o.y[k + 1], o.y[k + 2], o.y[k + 3]);
     else if (o.b !== undefined) this.blobs.set(o.b, o.t);
     else if (o.session) { this.session = o.session; this.counts = o.counts; }
     else this.start(o);
@@ -60,8 +71,10 @@ class Model {
     this.byName = new Map(this.fields.map(f => [f.name, f]));
     this.isNumber = this.fields.map(f => f.type === "number");
     this.isBool = this.fields.map(f => f.type === "bool");
+    this.isText = this.fields.map((f, id) => !this.isNumber[id] && !this.isBool[id]);
     for (const [name, id] of Object.entries(o.aliases)) if (!this.byName.has(name)) this.byName.set(name, this.fields[id]);
     this.lanes = o.kinds.map(laneOf);
+    this.grave = o.kinds.map(k => ["rule.alert", "escape", "oom", "action", "limit"].includes(k));
     this.nameField = this.byName.get("file.name").id;
     this.pathField = this.byName.get("file.path").id;
   }
@@ -69,29 +82,34 @@ class Model {
   block(o) {
     for (const s of o.s) this.strings.push(s);
     for (const p of o.p) this.sets.push(p);
-    for (const e of o.e) {
-      if (e[3] === this.setsSeen) { // strings of a set come before those of the event that is the first to have it
-        this.number(this.sets[this.setsSeen++], false);
+    const { e, o: own } = o;
+    let at = 0;
+    for (let k = 0; k < e.length; k += 5) {
+      const set = e[k + 3], end = at + e[k + 4];
+      if (set === this.setsSeen) { // strings of a set come before those of the event that is the first to have it
+        const pairs = this.sets[this.setsSeen++];
+        this.number(pairs, 0, pairs.length, false);
       }
-      this.number(e[4], true);
-      this.lastSeq += e[0]; this.us += e[1];
+      this.number(own, at, end, true);
+      for (; at < end; at++) this.own.push(own[at]);
+      this.lastSeq += e[k]; this.us += e[k + 1];
       this.seq.push(this.lastSeq); this.times.push(this.us / 1e6);
-      this.events.push(e);
+      this.kindOf.push(e[k + 2]); this.setOf.push(set); this.ownAt.push(this.own.length);
     }
   }
 
   // Numbers for strings that are new: -1 is the one behind the highest so far.
-  number(pairs, own) {
-    for (let k = 0; k < pairs.length; k += 2) {
-      const id = pairs[k], v = pairs[k + 1];
-      if (this.isNumber[id] || this.isBool[id]) continue;
+  number(pairs, from, to, own) {
+    for (let k = from; k < to; k += 2) {
+      const v = pairs[k + 1];
+      if (!this.isText[pairs[k]]) continue;
       if (Array.isArray(v)) for (let j = 0; j < v.length; j++) { if (own && v[j] < 0) v[j] = ++this.high; else if (v[j] > this.high) this.high = v[j]; }
       else if (own && v < 0) pairs[k + 1] = ++this.high;
       else if (v > this.high) this.high = v;
     }
   }
 
-  frame([us, type, stream, v]) {
+  frame(us, type, stream, v) {
     this.frameUs += us;
     if (type === "o" || type === "i") v = this.decode(v, stream, type);
     this.frames.push({ t: this.frameUs / 1e6, type, stream, v });
@@ -106,44 +124,59 @@ class Model {
   }
 
   finish() {
-    this.n = this.events.length;
+    this.n = this.seq.length;
     this.t = Float64Array.from(this.times);
     this.times = null;
     this.ordered = new Float64Array(this.n); // verdicts are recorded a little after what they are about
     for (let i = 0, max = 0; i < this.n; i++) this.ordered[i] = max = Math.max(max, this.t[i]);
-    this.bySeq = new Map(this.seq.map((s, i) => [s, i]));
     this.frameTimes = Float64Array.from(this.frames, f => f.t);
     const d = this.counts.density, bins = Object.values(d.kinds).reduce((n, b) => Math.max(n, b.length), 0);
     this.end = Math.max(this.n ? this.ordered[this.n - 1] : 0, this.frames.length ? this.frameTimes.at(-1) : 0,
       bins > 1 ? (bins - 1) * d.us / 1e6 : 0, 1e-3);
     this.alerts = [];
     for (let i = 0; i < this.n; i++) if (this.isAlert(i)) this.alerts.push(i);
-    this.activity = new Float64Array(this.n + this.frames.length);
-    this.activity.set(this.t);
-    this.activity.set(this.frameTimes, this.n);
-    this.activity.sort();
     this.start0 = Date.parse(this.session.started);
     this.manifest = {};
     try { this.manifest = Object(JSON.parse(this.head.manifest)); } catch { /* not to be had: the page says less */ }
   }
 
-  kind(i) { return this.kinds[this.events[i][2]]; }
-  lane(i) { return this.lanes[this.events[i][2]]; }
-  isAlert(i) { const k = this.kind(i); return k === "rule.alert" || k === "escape" || k === "oom" || k === "action" || k === "limit"; }
-  set(i) { return this.events[i][3]; }
+  // Made when first asked for: the index of the event with a number, or undefined.
+  indexOf(seq) {
+    if (Number.isNaN(seq)) return undefined;
+    this.bySeq ||= new Map(this.seq.map((s, i) => [s, i]));
+    return this.bySeq.get(seq);
+  }
+  // All times at which something happens, in order.
+  activity() {
+    if (!this.active) {
+      this.active = new Float64Array(this.n + this.frames.length);
+      this.active.set(this.t);
+      this.active.set(this.frameTimes, this.n);
+      this.active.sort();
+    }
+    return this.active;
+  }
+
+  kind(i) { return this.kinds[this.kindOf[i]]; }
+  lane(i) { return this.lanes[this.kindOf[i]]; }
+  isAlert(i) { return this.grave[this.kindOf[i]]; }
+  set(i) { return this.setOf[i]; }
 
   // The event that a clock time stands on: the last one that is not later; -1 before the first.
   at(t) { return upperBound(this.ordered, t) - 1; }
 
+  // [field, value, ...] of what the event says of its own, not of its process.
+  ownPairs(i) { return this.own.slice(this.ownAt[i], this.ownAt[i + 1]); }
+
   // Raw value of a field: undefined, number, decimal string, string or list of strings.
   value(i, id) {
-    const own = this.events[i][4];
-    for (let k = 0; k < own.length; k += 2) if (own[k] === id) return this.resolve(id, own[k + 1]);
+    const own = this.own;
+    for (let k = this.ownAt[i], end = this.ownAt[i + 1]; k < end; k += 2) if (own[k] === id) return this.resolve(id, own[k + 1]);
     if (id === this.nameField) { // told by the path
       const path = this.value(i, this.pathField);
       return path?.includes("/") ? path.slice(path.lastIndexOf("/") + 1) : undefined;
     }
-    const set = this.sets[this.events[i][3]];
+    const set = this.sets[this.setOf[i]];
     if (set) for (let k = 0; k < set.length; k += 2) if (set[k] === id) return this.resolve(id, set[k + 1]);
     return undefined;
   }
@@ -167,14 +200,14 @@ class Model {
   // [field, value] of everything the event says, its own first.
   all(i) {
     const out = [];
-    for (const list of [this.events[i][4], this.sets[this.events[i][3]] || []])
+    for (const list of [this.ownPairs(i), this.sets[this.setOf[i]] || []])
       for (let k = 0; k < list.length; k += 2) out.push([this.fields[list[k]], this.resolve(list[k], list[k + 1])]);
     return out;
   }
 
   // What the event says, in words: as timeline_what() of timeline.c.
   what(i) {
-    const kind = this.kind(i), parts = this.head.parts[this.events[i][2]];
+    const kind = this.kind(i), parts = this.head.parts[this.kindOf[i]];
     let s = "";
     if (parts.length) {
       for (let p = 0; p < parts.length; p += 2) {

@@ -9,9 +9,8 @@ Model.prototype.redacted = function (i) {
     this.strings.forEach((s, id) => { if (REDACTED.test(s)) this.redactedStrings.add(id); });
   }
   if (!this.redactedStrings.size) return false;
-  const hit = (id, v) => !this.isNumber[id] && !this.isBool[id] && (Array.isArray(v) ? v.some(x => this.redactedStrings.has(x)) : this.redactedStrings.has(v));
-  const own = this.events[i][4];
-  for (let k = 0; k < own.length; k += 2) if (hit(own[k], own[k + 1])) return true;
+  const hit = (id, v) => this.isText[id] && (Array.isArray(v) ? v.some(x => this.redactedStrings.has(x)) : this.redactedStrings.has(v));
+  for (let k = this.ownAt[i], end = this.ownAt[i + 1]; k < end; k += 2) if (hit(this.own[k], this.own[k + 1])) return true;
   const set = this.kind(i) === "exec" ? this.sets[this.set(i)] || [] : []; // told once a process
   for (let k = 0; k < set.length; k += 2) if (hit(set[k], set[k + 1])) return true;
   return false;

@@ -23,11 +23,11 @@ class Search {
   // What an event says of its own. What it says of its process counts once, where it appears first.
   index() {
     const m = this.m, seen = new Set();
-    this.text = m.events.map((e, i) => {
-      const parts = [m.kind(i)], own = e[4];
-      for (let k = 0; k < own.length; k += 2) if (!m.isNumber[own[k]] && !m.isBool[own[k]]) parts.push(asText(m.resolve(own[k], own[k + 1])));
-      if (m.kind(i) === "exec" || !seen.has(e[3])) {
-        seen.add(e[3]);
+    this.text = Array.from({ length: m.n }, (_, i) => {
+      const parts = [m.kind(i)], own = m.ownPairs(i), set = m.set(i);
+      for (let k = 0; k < own.length; k += 2) if (m.isText[own[k]]) parts.push(asText(m.resolve(own[k], own[k + 1])));
+      if (m.kind(i) === "exec" || !seen.has(set)) {
+        seen.add(set);
         for (const [f, v] of m.all(i)) if (f.name.startsWith("proc.") && (f.type === "string" || f.type === "list")) parts.push(Array.isArray(v) ? v.join(" ") : String(v));
       }
       return parts.join("\n").toLowerCase();
