@@ -92,23 +92,46 @@ static size_t attr_size(int abi)
 	return abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
 }
 
-static int allow(int set, const char *path, uint64_t access)
+int landlock_begin(int abi)
 {
-	struct path_attr rule = { .access = access };
-	auto_close int fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	struct ruleset_attr attr = attr_for(abi);
+	int set = (int)syscall(SYS_landlock_create_ruleset, &attr, attr_size(abi), 0);
+
+	return set < 0 ? -errno : set;
+}
+
+int landlock_allow_fd(int set, int abi, int fd, enum landlock_access what)
+{
+	static const uint64_t wanted[] = {
+		[LANDLOCK_READ] = FS_READ,
+		[LANDLOCK_LOOK] = FS_READ & ~FS_EXECUTE,
+		[LANDLOCK_WRITE] = FS_READ | FS_WRITE,
+	};
+	struct path_attr rule = { .access = wanted[what] & attr_for(abi).fs, .fd = fd };
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		rule.access &= FS_FILE;
-	rule.fd = fd;
 	return syscall(SYS_landlock_add_rule, set, RULE_PATH_BENEATH, &rule, 0) < 0 ? -errno : 0;
+}
+
+int landlock_allow(int set, int abi, const char *path, enum landlock_access what)
+{
+	auto_close int fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : landlock_allow_fd(set, abi, fd, what);
+}
+
+int landlock_end(int set)
+{
+	return syscall(SYS_landlock_restrict_self, set, 0) < 0 ? -errno : 0;
 }
 
 /* Of a root that can be written to, all but what the kernel shows in it: a rule for "/" would be one for /proc, too. What
  * is new in "/" itself cannot be written, nor what comes behind TOP_MAX names. */
-static int allow_top(int set, uint64_t access)
+static int allow_top(int set, int abi)
 {
 	static const char *const never[] = { ".", "..", "proc", "sys", "dev" };
 	auto_close int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -130,7 +153,7 @@ static int allow_top(int set, uint64_t access)
 			if (skip)
 				continue;
 			snprintf(path, sizeof(path), "/%s", de->d_name);
-			r = allow(set, path, access);
+			r = landlock_allow(set, abi, path, LANDLOCK_WRITE);
 			if (r < 0 && r != -ENOENT)
 				return r;
 			left--;
@@ -143,29 +166,28 @@ int setup_landlock(struct setup *s)
 {
 	const struct sandbox_plan *p = s->plan;
 	int abi = p->host.landlock_abi;
-	struct ruleset_attr attr = attr_for(abi);
 	auto_close int set = -1;
 	int r;
 
 	if (abi == 0)
 		return 0;
 	setup_at(s, "ruleset");
-	set = (int)syscall(SYS_landlock_create_ruleset, &attr, attr_size(abi), 0);
+	set = landlock_begin(abi);
 	if (set < 0)
-		return -errno;
+		return set;
 	setup_at(s, "/");
-	r = allow(set, "/", FS_READ & attr.fs);
+	r = landlock_allow(set, abi, "/", LANDLOCK_READ);
 	for (size_t i = 0; r == 0 && i < p->root_n; i++) {
 		const struct root_op *op = &p->root[i];
 
 		if (!op->writable)
 			continue;
 		setup_at(s, op->target);
-		r = op->kind == ROOT_IMAGE ? allow_top(set, (FS_READ | FS_WRITE) & attr.fs)
-					   : allow(set, op->target, (FS_READ | FS_WRITE) & attr.fs);
+		r = op->kind == ROOT_IMAGE ? allow_top(set, abi)
+					   : landlock_allow(set, abi, op->target, LANDLOCK_WRITE);
 	}
 	if (r < 0)
 		return r;
 	setup_at(s, "restrict_self");
-	return syscall(SYS_landlock_restrict_self, set, 0) < 0 ? -errno : 0;
+	return landlock_end(set);
 }

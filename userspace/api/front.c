@@ -23,6 +23,8 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
 #include "userspace/base/plain.h"
+#include "userspace/pipeline/confine_calls.h"
+#include "userspace/pipeline/confine_files.h"
 #include "userspace/pipeline/privdrop.h"
 
 #define STACK_BYTES (256 * 1024)
@@ -374,6 +376,8 @@ static void lock_down(uid_t uid, gid_t gid, struct err *err)
 		return;
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
 		err_set(err, errno, "limit of files: %m");
+	else if (confine_files_only(NULL, 0, err) == 0)
+		confine_calls(CONFINE_TALK | CONFINE_THREAD, err);
 }
 
 _Noreturn void front_run(int listen, int channel, uid_t uid, gid_t gid)

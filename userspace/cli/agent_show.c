@@ -17,6 +17,7 @@
 #include "userspace/base/json.h"
 #include "userspace/cli/bundle.h"
 #include "userspace/event/json_read.h"
+#include "userspace/pipeline/confine_files.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/run_status.h"
@@ -256,7 +257,8 @@ int agent_bundle_unprivileged(int *ret_fd, const char *tenant, const char *word,
 	if (r < 0)
 		return r;
 	engine_ids(&uid, &gid);
-	return privdrop(uid, gid, err);
+	r = privdrop(uid, gid, err);
+	return r < 0 ? r : confine_files_only(&(struct confine_place){ .fd = *ret_fd }, 1, err);
 }
 
 int agent_logs(int client, const char *tenant, const struct agent_request *q, struct err *err)

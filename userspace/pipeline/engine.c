@@ -16,6 +16,8 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/base/log.h"
+#include "userspace/pipeline/confine_calls.h"
+#include "userspace/pipeline/confine_files.h"
 #include "userspace/pipeline/egress_record.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/pipeline/run_status.h"
@@ -175,13 +177,44 @@ static int drop_descriptors(const struct engine *e)
 	return fd_keep_only(keep, ARRAY_SIZE(keep));
 }
 
+/* Its own record and status, the cursors of its sinks, what those name. */
+static int confine_to_files(const struct engine_options *opt, struct err *err)
+{
+	const struct confine_place own[] = {
+		{ .fd = opt->bundle_fd, .writes = true },
+		{ .fd = opt->status_dirfd, .writes = true },
+		{ .fd = opt->sinks_n || opt->witness ? opt->cursor_dirfd : -1, .writes = true },
+		{ .path = "/proc" },
+	};
+	struct confine_files c;
+	int r;
+
+	r = confine_files_begin(&c, err);
+	if (r == 0)
+		r = confine_files_add(&c, own, ARRAY_SIZE(own), err);
+	if (r == 0)
+		r = confine_files_add_libraries(&c, err);
+	for (size_t i = 0; r == 0 && i < opt->sinks_n; i++)
+		r = confine_files_add_sink(&c, &opt->sinks[i], err);
+	if (r == 0 && opt->witness)
+		r = confine_files_add_sink(&c, opt->witness, err);
+	return r < 0 ? r : confine_files_end(&c, err);
+}
+
 static int setup(struct engine *e, struct err *err)
 {
+	const struct engine_options *opt = e->opt;
+	uint32_t calls =
+		CONFINE_LOOK | CONFINE_KEEP | CONFINE_TALK | CONFINE_THREAD | CONFINE_ANSWER;
 	int r;
 
 	r = drop_descriptors(e);
 	if (r < 0)
 		return err_set(err, r, "closing descriptors: %m");
+	/* Threads that a sink's library makes have it from their maker. */
+	r = confine_to_files(opt, err);
+	if (r < 0)
+		return r;
 	/* Sinks first: their files and keys may be for root only. */
 	r = open_sinks(e, err);
 	if (r < 0)
@@ -189,6 +222,9 @@ static int setup(struct engine *e, struct err *err)
 	r = privdrop(e->opt->uid, e->opt->gid, err);
 	if (r < 0)
 		return err_wrap(err, r, "dropping privileges");
+	r = confine_calls(opt->sinks_n || opt->witness ? calls | CONFINE_DIAL : calls, err);
+	if (r < 0)
+		return r;
 	if (e->opt->redactor && (redaction_new(&e->redaction, e->opt->redactor) < 0 ||
 				 redaction_of_log(e->opt->redactor) < 0))
 		return err_set(err, ENOMEM, "setting up redaction: %m");

@@ -17,6 +17,8 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/pipeline/agent_frame.h"
+#include "userspace/pipeline/confine_calls.h"
+#include "userspace/pipeline/confine_files.h"
 #include "userspace/pipeline/hub_streams.h"
 #include "userspace/pipeline/privdrop.h"
 
@@ -526,7 +528,9 @@ int hub_start(pid_t *ret_pid, int *ret_fd, const struct hub_options *opt, struct
 		signal(SIGTERM, SIG_IGN);
 		signal(SIGHUP, SIG_IGN);
 		if (fd_keep_only(keep, ARRAY_SIZE(keep)) < 0 ||
-		    privdrop(opt->uid, opt->gid, NULL) < 0)
+		    privdrop(opt->uid, opt->gid, NULL) < 0 ||
+		    confine_files_only(NULL, 0, NULL) < 0 ||
+		    confine_calls(CONFINE_TALK | CONFINE_TTY, NULL) < 0)
 			_exit(125);
 		hub_run(opt, pair[1]);
 		_exit(0);

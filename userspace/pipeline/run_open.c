@@ -17,6 +17,7 @@
 #include "userspace/base/fd.h"
 #include "userspace/base/json.h"
 #include "userspace/base/log.h"
+#include "userspace/pipeline/confine_files.h"
 #include "userspace/pipeline/control.h"
 #include "userspace/pipeline/enforcement.h"
 #include "userspace/pipeline/privdrop.h"
@@ -258,13 +259,26 @@ static struct watch_entry *watch_entries(const struct run *run)
 	return v;
 }
 
+/* Its filter of system calls it makes itself. */
+static int drop_helper(uid_t uid, gid_t gid, struct err *err)
+{
+	struct confine_files c;
+	int r = privdrop(uid, gid, err);
+
+	if (r == 0)
+		r = confine_files_begin(&c, err);
+	if (r == 0)
+		r = confine_files_add_libraries(&c, err);
+	return r < 0 ? r : confine_files_end(&c, err);
+}
+
 /* Early: there is nothing in this process yet that it should not have, and it gets ready while probes load. */
 static int start_egress(struct run *run, struct err *err)
 {
 	struct egress_options opt = { .policy = sandbox_plan_egress(run->plan),
 				      .uid = run->uid,
 				      .gid = run->gid,
-				      .drop = privdrop };
+				      .drop = drop_helper };
 	int r;
 
 	if (run->spec.net == SANDBOX_NET_HOST)

@@ -20,6 +20,8 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/pipeline/record.h"
+#include "userspace/pipeline/confine_calls.h"
+#include "userspace/pipeline/confine_files.h"
 #include "userspace/pipeline/privdrop.h"
 #include "userspace/workspace/archive.h"
 
@@ -89,11 +91,12 @@ static int pack(const struct pack *p, struct snapshot_shared *shared)
 {
 	const struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
 	struct workspace_place places[SANDBOX_DIRS_MAX];
+	struct confine_place only[SANDBOX_DIRS_MAX] = { 0 };
 	int keep[SANDBOX_DIRS_MAX + 2], r;
 
 	for (size_t i = 0; i < p->n; i++) {
 		places[i] = (struct workspace_place){ p->dirs[i].inside, p->dirs[i].fd };
-		keep[i] = p->dirs[i].fd;
+		keep[i] = only[i].fd = p->dirs[i].fd;
 	}
 	keep[p->n] = p->out;
 	keep[p->n + 1] = p->events;
@@ -104,6 +107,10 @@ static int pack(const struct pack *p, struct snapshot_shared *shared)
 		r = privdrop_keep(p->uid, p->gid, 1u << CAP_DAC_READ_SEARCH, &shared->err);
 	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		r = -errno;
+	if (r == 0)
+		r = confine_files_only(only, p->n, &shared->err);
+	if (r == 0)
+		r = confine_calls(CONFINE_LOOK, &shared->err);
 	if (r == 0)
 		r = wait_frozen(p->events);
 	if (r == -ETIMEDOUT)

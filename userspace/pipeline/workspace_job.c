@@ -19,6 +19,8 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
+#include "userspace/pipeline/confine_calls.h"
+#include "userspace/pipeline/confine_files.h"
 #include "userspace/pipeline/privdrop.h"
 
 #define MEMORY_MAX (768ull << 20)
@@ -62,15 +64,22 @@ void workspace_job_done(struct workspace_job *j)
 	*j = (struct workspace_job){ 0 };
 }
 
-/* Nothing but reading, whoever's the file is. */
-static int lock_down(uid_t uid, gid_t gid)
+/* Nothing but reading, whoever's the file is, and nowhere else. */
+static int lock_down(const struct workspace_job *j, uid_t uid, gid_t gid)
 {
 	const struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
+	struct confine_place places[WORKSPACE_PLACES_MAX] = { 0 };
 	struct err err = { 0 };
+	int r;
 
 	if (setrlimit(RLIMIT_DATA, &memory) < 0)
 		return -errno;
-	return privdrop_keep(uid, gid, 1u << CAP_DAC_READ_SEARCH, &err);
+	for (size_t i = 0; i < j->places_n; i++)
+		places[i].fd = j->places[i].fd;
+	r = privdrop_keep(uid, gid, 1u << CAP_DAC_READ_SEARCH, &err);
+	if (r == 0)
+		r = confine_files_only(places, j->places_n, &err);
+	return r < 0 ? r : confine_calls(CONFINE_LOOK, &err);
 }
 
 struct look {
@@ -95,7 +104,7 @@ static int look(const struct look *l)
 		keep[n++] = j->before_fd;
 	r = fd_keep_only(keep, n);
 	if (r == 0)
-		r = lock_down(l->uid, l->gid);
+		r = lock_down(j, l->uid, l->gid);
 	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) /* after the change of user */
 		r = -errno;
 	if (r < 0)
