@@ -123,15 +123,19 @@ int upstream_take(int channel, int *ret_client, int *ret_peer)
 {
 	int fds[2];
 	char one;
-	ssize_t n = fd_recv(channel, &one, 1, fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
+	ssize_t n = fd_recv(channel, &one, 1, fds, ARRAY_SIZE(fds), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n < 0)
 		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
 	if (n == 0)
 		return -EPIPE;
-	if (fds[0] < 0)
-		return 0;
-	*ret_client = fds[0];
-	*ret_peer = fds[1];
-	return 1;
+	if (n == 1 && fds[0] >= 0) {
+		*ret_client = fds[0];
+		*ret_peer = fds[1];
+		return 1;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return -EPROTO;
 }

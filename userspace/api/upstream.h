@@ -24,7 +24,8 @@ ssize_t upstream_next(struct upstream *u, uint64_t deadline);
 /* Input of a command; waits, and goes on hearing nothing, until it is taken. */
 int upstream_input(struct upstream *u, const char *p, size_t n);
 
-/* The agent's end: *ret_client to answer, *ret_peer to ask who it is. 0: there is nothing; -EPIPE: the front has gone. */
+/* The agent's end: *ret_client to answer, *ret_peer to ask who it is. 0: there is nothing; -EPIPE: the front has gone;
+ * -EPROTO: that was no question. */
 int upstream_take(int channel, int *ret_client, int *ret_peer);
 
 #endif

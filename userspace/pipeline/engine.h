@@ -120,8 +120,8 @@ int engine_start(pid_t *ret_pid, int *ret_fd, const struct engine_options *opt, 
 int engine_send_record(int fd, const void *rec, size_t len);
 /* The same maps as in engine_options.usage, counted anew. Dropped when the engine is busy. */
 void engine_send_usage(int fd, const struct capture_usage *usage);
-/* Takes one message that the engine sends while the sandbox runs. False: there is none. */
-bool engine_next(int fd, struct engine_msg *ret);
+/* Takes one message that the engine sends while the sandbox runs. 1; 0: there is none; -EPROTO: it is none. */
+int engine_next(int fd, struct engine_msg *ret);
 /* Other rules: the texts in `texts_fd` (reload.h), or with -1 and `text` why there are none. Answered by
  * ENGINE_RULES_DONE. */
 int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules);

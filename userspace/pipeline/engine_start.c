@@ -13,6 +13,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/pipeline/confine_calls.h"
 
 #define READY_TIMEOUT_MS 10000
 #define ENGINE_NICE	 (-5)
@@ -129,9 +130,13 @@ void engine_send_usage(int fd, const struct capture_usage *usage)
 	(void)!send(fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-bool engine_next(int fd, struct engine_msg *ret)
+int engine_next(int fd, struct engine_msg *ret)
 {
-	return recv(fd, ret, sizeof(*ret), MSG_DONTWAIT) == (ssize_t)sizeof(*ret);
+	ssize_t n = recv(fd, ret, sizeof(*ret), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n <= 0) /* its end is seen by poll(2) */
+		return 0;
+	return n == (ssize_t)sizeof(*ret) ? 1 : -EPROTO;
 }
 
 static int send_with_fd(int fd, const struct engine_msg *msg, int passed)
@@ -163,6 +168,14 @@ int engine_send_workspace(int fd, int items_fd)
 	return send_with_fd(fd, &msg, items_fd);
 }
 
+static int tell_death(int status, struct err *err)
+{
+	const char *why = confine_calls_death(status);
+
+	return err_set(err, EPIPE, "the engine died (status 0x%x%s%s): the record is not sealed",
+		       status, why ? "; " : "", why ? why : "");
+}
+
 int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engine_result *ret,
 		  struct err *err)
 {
@@ -182,8 +195,7 @@ int engine_finish(int fd, pid_t pid, const struct run_facts *facts, struct engin
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (n != (ssize_t)sizeof(msg) || msg.type != ENGINE_DONE)
-		return err_set(err, EPIPE,
-			       "the engine died (status 0x%x): the record is not sealed", status);
+		return tell_death(status, err);
 	/* Strings from a process that may have been taken over: end them ourselves. */
 	msg.result.reason[sizeof(msg.result.reason) - 1] = 0;
 	msg.result.rule[sizeof(msg.result.rule) - 1] = 0;

@@ -11,6 +11,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/log.h"
 #include "userspace/base/option.h"
 #include "userspace/pipeline/agent_frame.h"
 
@@ -342,9 +343,17 @@ void execs_hear(struct execs *x, void (*first)(void *arg, int sig), void *arg)
 	for (int i = 0; i < HUB_TURNS && x->hub >= 0; i++) {
 		struct exec_job *job;
 		int fd = -1, r = hub_recv(x->hub, &m, &fd);
+		bool is_strange =
+			fd >= 0 || (r > 0 && (m.type < HUB_EXEC || m.type > HUB_SNAPSHOT));
 
 		if (fd >= 0)
 			close(fd);
+		if (is_strange) {
+			log_error(
+				"the hub sent what is no request (%u): it may have been taken over, and is not heard any more",
+				m.type);
+			r = -EPROTO;
+		}
 		if (r < 0)
 			close_fd(
 				&x->hub); /* it died: the sandbox goes on, nobody can speak with it */

@@ -2,6 +2,8 @@
 /* Between the root part and its engine. */
 #include "userspace/pipeline/run_priv.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -310,35 +312,78 @@ void run_tell_sample(struct run *run)
 	engine_send_record(run->engine_fd, &rec, sizeof(rec));
 }
 
+static void resume(struct run *run, struct engine_msg *msg)
+{
+	(void)msg;
+	capture_resume(run->capture);
+}
+
+static void reload(struct run *run, struct engine_msg *msg)
+{
+	(void)msg;
+	reloader_ask(&run->reloader, "operator");
+}
+
+static void compare(struct run *run, struct engine_msg *msg)
+{
+	(void)msg;
+	run_compare_workspace(run, WIRE_SCAN_DEMAND);
+}
+
+static void rules_done(struct run *run, struct engine_msg *msg)
+{
+	reloader_answered(&run->reloader);
+	msg->rules.text[sizeof(msg->rules.text) - 1] = 0;
+	if (msg->rules.ok)
+		log_info("%s", msg->rules.text);
+	else
+		log_warn("%s", msg->rules.text);
+}
+
+/* All that the root part does for an engine while the sandbox runs, and it is of this sandbox alone; a single process
+ * of it is ended by run_hear_kills. */
+static void (*const requests[])(struct run *, struct engine_msg *) = {
+	[ENGINE_RESUME] = resume,	  [ENGINE_RELOAD] = reload,
+	[ENGINE_WORKSPACE] = compare,	  [ENGINE_STOPPED] = say_stopped,
+	[ENGINE_RULES_DONE] = rules_done,
+};
+
+/* Our own engine does not send that. What it says of its sandbox is not believed any more. */
+static void distrust(struct run *run, const char *what)
+{
+	log_error("%s: the engine may have been taken over, and is killed with its sandbox", what);
+	kill(run->engine, SIGKILL);
+}
+
 void run_hear_engine(struct run *run)
 {
 	struct engine_msg msg;
+	char what[64];
+	int r;
 
-	while (engine_next(run->engine_fd, &msg)) {
-		if (msg.type == ENGINE_RESUME) {
-			capture_resume(run->capture);
-		} else if (msg.type == ENGINE_RELOAD) {
-			reloader_ask(&run->reloader, "operator");
-		} else if (msg.type == ENGINE_WORKSPACE) {
-			run_compare_workspace(run, WIRE_SCAN_DEMAND);
-		} else if (msg.type == ENGINE_STOPPED) {
-			say_stopped(run, &msg);
-		} else if (msg.type == ENGINE_RULES_DONE) {
-			reloader_answered(&run->reloader);
-			msg.rules.text[sizeof(msg.rules.text) - 1] = 0;
-			if (msg.rules.ok)
-				log_info("%s", msg.rules.text);
-			else
-				log_warn("%s", msg.rules.text);
+	while ((r = engine_next(run->engine_fd, &msg)) > 0) {
+		if (msg.type < ARRAY_SIZE(requests) && requests[msg.type]) {
+			requests[msg.type](run, &msg);
+			continue;
 		}
+		snprintf(what, sizeof(what), "the engine asks for what nobody may (%u)", msg.type);
+		distrust(run, what);
+		return;
 	}
+	if (r < 0)
+		distrust(run, "the engine sent what is no message");
 }
 
 void run_hear_kills(struct run *run)
 {
 	struct action_proc a;
+	ssize_t n;
 
-	while (recv(run->proc_fds[0], &a, sizeof(a), 0) == (ssize_t)sizeof(a)) {
+	while ((n = recv(run->proc_fds[0], &a, sizeof(a), MSG_DONTWAIT | MSG_TRUNC)) > 0) {
+		if (n != (ssize_t)sizeof(a)) {
+			distrust(run, "the engine sent what names no process");
+			return;
+		}
 		a.result = capture_kill_process(run->capture, run->id, a.tgid, a.start);
 		(void)!send(run->proc_fds[0], &a, sizeof(a), MSG_NOSIGNAL);
 	}
