@@ -20,6 +20,8 @@ need_root()
 
 
 class AgentCase(TestCase):
+    command = (WARDER,)  # which binary, and what it is started by
+
     def setUp(self):
         super().setUp()
         self.agent = None
@@ -29,7 +31,7 @@ class AgentCase(TestCase):
         if config is not None:
             os.makedirs(self.path("config"), exist_ok=True)
             self.path("config/agent.yaml", config)
-        self.agent = subprocess.Popen([WARDER, "agent"], env=self.env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.agent = subprocess.Popen([*self.command, "agent"], env=self.env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.said = []
         while not self.said or b"ready" not in self.said[-1]:
             line = self.agent.stderr.readline()

@@ -20,6 +20,7 @@
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/log.h"
+#include "userspace/base/service.h"
 #include "userspace/cli/agent_park.h"
 #include "userspace/cli/agent_door.h"
 #include "userspace/cli/cli.h"
@@ -66,6 +67,7 @@ static const char PURPOSE[] =
 
 struct agent {
 	int listen, signals, lock;
+	struct service service;
 	int workers;
 	pid_t worker[WORKERS_MAX];
 	pid_t sweeper;
@@ -127,6 +129,7 @@ static void in_child(struct agent *a)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	close(a->listen);
 	close(a->signals);
+	service_done(&a->service);
 	door_close(&a->door);
 	agent_park_drain(&a->park); /* our copy: it is the agent's */
 	close(a->lock);		    /* a copy would keep the lock beyond the agent's end */
@@ -186,8 +189,14 @@ static void take_from_front(struct agent *a)
 {
 	for (int i = 0; i < BACKLOG; i++) {
 		auto_close int fd = -1, peer = -1;
+		int r = upstream_take(a->door.channel, &fd, &peer);
 
-		if (upstream_take(a->door.channel, &fd, &peer) <= 0)
+		if (r == -EPROTO) { /* ours does not send that: another one takes its place */
+			log_error(
+				"api: what it sent is no question: it may have been taken over, and is killed");
+			kill(a->door.pid, SIGKILL);
+		}
+		if (r <= 0)
 			return; /* when it has gone, its end is heard of as a child's */
 		take_client(a, fd, peer);
 	}
@@ -281,7 +290,7 @@ static void serve(struct agent *a)
 			{ .fd = a->door.channel, .events = POLLIN },
 			{ .fd = a->park.fd, .events = POLLIN },
 		};
-		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		uint64_t now = clock_ns(CLOCK_MONOTONIC), alive = service_alive(&a->service, now);
 		int wait;
 
 		if (now >= next) {
@@ -293,6 +302,7 @@ static void serve(struct agent *a)
 		fds[2].fd = a->door.pid ? a->door.channel : -1;
 		wait = a->door.listen < 0 || a->door.pid ? (int)((next - now) / NSEC_PER_MSEC) + 1
 							 : DOOR_MS;
+		wait = clock_sooner(wait, now, alive);
 		if (poll(fds, ARRAY_SIZE(fds), wait) < 0 && errno != EINTR)
 			break;
 		/* Its questions first: who has just gone may have left one. */
@@ -325,6 +335,7 @@ static int run_agent(bool api, struct err *err)
 	};
 	int r, n;
 
+	service_init(&a.service);
 	r = listen_at(&a, err);
 	if (r == 0)
 		r = catch_signals(&a, err);
@@ -336,7 +347,9 @@ static int run_agent(bool api, struct err *err)
 			log_info("found %d sandbox%s of an agent before", n, n == 1 ? "" : "es");
 		read_parked(&a);
 		log_info("agent is ready at %s/control.sock", run_dir());
+		service_tell(&a.service, "READY=1");
 		serve(&a);
+		service_tell(&a.service, "STOPPING=1");
 	}
 	agent_park_drain(&a.park);
 	door_close(&a.door);
@@ -346,6 +359,7 @@ static int run_agent(bool api, struct err *err)
 		close(a.signals);
 	if (a.lock >= 0)
 		close(a.lock);
+	service_done(&a.service);
 	return r;
 }
 
