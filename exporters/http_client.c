@@ -15,6 +15,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/trust.h"
 
 #define PEM_MAX		(1 << 20)
 #define CONNECT_MS	10000l
@@ -159,9 +160,9 @@ static int set_pem(struct http_client *c, CURLoption option, const char *path, c
 
 	if (!path)
 		return 0;
-	r = file_read_at(AT_FDCWD, path, PEM_MAX, &text, &n);
+	r = file_read_trusted(path, PEM_MAX, &text, &n, what, err);
 	if (r < 0)
-		return err_set(err, r, "%s '%s': %m", what, path);
+		return r;
 	blob = (struct curl_blob){ .data = text, .len = n, .flags = CURL_BLOB_COPY };
 	r = lib.curl_easy_setopt(c->easy, option, &blob) ? -ENOTSUP : 0;
 	explicit_bzero(text, n);

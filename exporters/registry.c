@@ -12,6 +12,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
 #include "userspace/base/option.h"
+#include "userspace/base/trust.h"
 
 #define CONFIG_TEXT_MAX	  8192
 #define CONFIG_SECRET_MAX (64 * 1024)
@@ -160,9 +161,9 @@ int exporter_value(char **ret, const char *key, const char *value, struct err *e
 		*ret = text;
 		return 0;
 	}
-	r = file_read_at(AT_FDCWD, value + 1, CONFIG_SECRET_MAX, &text, &n);
+	r = file_read_trusted(value + 1, CONFIG_SECRET_MAX, &text, &n, "file", err);
 	if (r < 0)
-		return err_set(err, r, "sink property '%s': cannot read '%s': %m", key, value + 1);
+		return err_wrap(err, r, "sink property '%s'", key);
 	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
 		text[--n] = 0;
 	if (memchr(text, 0, n)) {

@@ -24,6 +24,7 @@
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/trust.h"
 
 enum state { WAITING, RESOLVING, CONNECTING, HANDSHAKE, UP };
 
@@ -120,11 +121,31 @@ int stream_parse(struct stream_options *ret, char *text, const char *default_por
 	return 0;
 }
 
+/* Whom we believe, and who we are, nobody else may say. */
+static int check_pem(const char *path, const char *what, struct err *err)
+{
+	auto_close int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+	int r;
+
+	if (fd < 0) /* OpenSSL has the words for it */
+		return 0;
+	r = file_trusted(fd, path, err);
+	return r < 0 ? err_wrap(err, r, "%s", what) : 0;
+}
+
 static int tls_new(struct stream *s, const struct stream_options *opt, struct err *err)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	int r;
 
 	s->tls = ctx;
+	r = check_pem(opt->ca, "CA file", err);
+	if (r == 0)
+		r = check_pem(opt->cert, "certificate", err);
+	if (r == 0)
+		r = check_pem(opt->key, "key", err);
+	if (r < 0)
+		return r;
 	if (!ctx)
 		return err_set(err, ENOMEM, "TLS: %s", tls_why());
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);

@@ -2,6 +2,7 @@
 """Files that decide what is watched and stopped: one that somebody else may change is not gone by, at start and later."""
 
 import os
+import shutil
 import signal
 import unittest
 
@@ -51,6 +52,36 @@ class Trust(TestCase):
             os.chown(self.conf, STRANGER, 0)
             self.refused(option, path, what, name, "its directory '%s' belongs to user %d" % (self.conf, STRANGER))
             os.chown(self.conf, 0, 0)
+
+    def test_whom_the_agent_serves(self):
+        os.mkdir(self.env["WARDER_CONFIG"], 0o755)
+        path = self.path("config/agent.yaml", "groups: []\n")
+        os.chmod(path, 0o666)
+        done = self.warder("agent", "--check")
+        self.assertCode(done, 125)
+        self.assertOneLine(done, "agent.yaml", "can be written by everybody (mode 0666): chmod o-w")
+        os.chmod(path, 0o644)
+        self.assertCode(self.warder("agent", "--check"), 0)
+        os.chown(self.env["WARDER_CONFIG"], STRANGER, 0)
+        self.assertCode(self.warder("agent", "--check"), 125)
+
+    def test_where_records_go(self):
+        """The list of sinks, and what their settings read: a password, and whom to believe."""
+        os.mkdir(self.env["WARDER_CONFIG"], 0o755)
+        sinks = self.path("config/sinks.yaml", "out: file:%s\n" % self.path("out.jsonl"))
+        os.chmod(sinks, 0o666)
+        self.refused("--export", "out", "sinks.yaml", "can be written by everybody (mode 0666): chmod o-w")
+        os.chmod(sinks, 0o644)
+        self.assertCode(self.session("true", options=["--export", "out"]), 0)
+        loose = self.path("conf/loose", "x\n")
+        os.chmod(loose, 0o666)
+        for sink in ("splunk:https://127.0.0.1:1,token=@" + loose, "splunk:https://127.0.0.1:1,token=x,ca=" + loose,
+                     "syslog:tls://127.0.0.1:1,ca=" + loose):
+            with self.subTest(sink):
+                done = self.warder("run", "--quiet", "--session-dir", self.path("none"), "--export", sink, "--", "true")
+                self.assertCode(done, 125)
+                self.assertOneLine(done, "loose", "can be written by everybody (mode 0666): chmod o-w")
+                shutil.rmtree(self.path("none"), ignore_errors=True)
 
     def test_a_directory_of_rules_and_a_link_into_a_strangers(self):
         self.path("conf/r.yaml", RULE % 1)

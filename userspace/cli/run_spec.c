@@ -7,6 +7,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/cli/policy.h"
+#include "userspace/cli/util.h"
 #include "userspace/pipeline/redaction.h"
 #include "userspace/pipeline/run.h"
 #include "userspace/pipeline/run_status.h"
@@ -46,7 +47,7 @@ static bool holds_or_in(const char *dir, const char *path)
 
 int run_check_writable(const struct sandbox_spec *spec, struct err *err)
 {
-	const char *const ours[] = { state_dir(), run_dir() };
+	const char *const ours[] = { state_dir(), run_dir(), config_dir() };
 
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
 		if (spec->workspace && holds_or_in(ours[i], spec->workspace))

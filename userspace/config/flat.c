@@ -10,6 +10,7 @@
 
 #include "userspace/base/auto.h"
 #include "userspace/base/fd.h"
+#include "userspace/base/trust.h"
 
 struct level {
 	bool is_map;
@@ -201,10 +202,8 @@ int flat_load(struct flat_file *ret, const char *path, struct err *err)
 	size_t n;
 	int r;
 
-	r = file_read_at(AT_FDCWD, path, FLAT_FILE_MAX, &text, &n);
-	if (r < 0)
-		return err_set(err, r, "'%s': %m", path);
-	return flat_parse(ret, path, text, n, err);
+	r = file_read_trusted(path, FLAT_FILE_MAX, &text, &n, "configuration", err);
+	return r < 0 ? r : flat_parse(ret, path, text, n, err);
 }
 
 int flat_single(const struct flat_file *f, const struct flat_entry *e, struct err *err)
