@@ -51,6 +51,14 @@ static const struct {
 	{ ".docker", WATCHED_DIR },
 	{ "gh", WATCHED_DIR },
 	{ "serviceaccount", WATCHED_DIR },
+	/* of the watcher itself: its door, its settings, its records and keys */
+	{ "control.sock", WATCHED_WITH_DIR },
+	{ "api.sock", WATCHED_WITH_DIR },
+	{ "agent.yaml", WATCHED_WITH_DIR },
+	{ "agent.lock", WATCHED_WITH_DIR },
+	{ "sessions", WATCHED_WITH_DIR },
+	{ "keys", WATCHED_WITH_DIR },
+	{ "warder", WATCHED_DIR },
 	/* whoever reaches one of these owns the host */
 	{ "docker.sock", WATCHED_SOCKET },
 	{ "containerd.sock", WATCHED_SOCKET },
