@@ -290,8 +290,9 @@ $(BUILD)/tests/helpers/$(1): $(BUILD)/obj/tests/helpers/$(1).o $(foreach f,$(RAN
 endef
 $(foreach h,$(HELPERS_OURS),$(eval $(call helper_rule,$(word 1,$(subst :, ,$(h))),$(word 2,$(subst :, ,$(h))))))
 
-# An engine that was taken over: it has this in place of its own, in this program alone.
-$(BUILD)/tests/helpers/takeover: LDFLAGS_ALL += -Wl,--wrap=engine_check_stopped
+# An engine, a hub, a front that were taken over: they have these in place of their own, in this program alone.
+$(BUILD)/tests/helpers/takeover: LDFLAGS_ALL += -Wl,--wrap=engine_check_stopped -Wl,--wrap=hub_stream_first \
+	-Wl,--wrap=upstream_ask
 
 # tests/fuzz/fuzz_<parser>.c: a libFuzzer target. Linked with a plain main it replays its corpus in `check`,
 # so a crash that was found once is tested for good.

@@ -18,10 +18,23 @@
 #include <unistd.h>
 #include "userspace/action/action.h"
 #include "userspace/pipeline/agent_frame.h"
+#include "userspace/api/upstream.h"
 #include "userspace/pipeline/engine_part.h"
+#include "userspace/pipeline/hub_streams.h"
 
 void __real_engine_check_stopped(struct engine *e);
 void __wrap_engine_check_stopped(struct engine *e);
+void __real_hub_stream_first(struct hub *h, int in, int out, int err, bool tty);
+void __wrap_hub_stream_first(struct hub *h, int in, int out, int err, bool tty);
+int __wrap_upstream_ask(struct upstream *u, int channel, int http, const struct agent_request *q);
+int __real_upstream_ask(struct upstream *u, int channel, int http, const struct agent_request *q);
+
+static bool is_taken(const char *what)
+{
+	const char *wanted = getenv("WARDER_TAKEOVER");
+
+	return wanted && !strcmp(wanted, what);
+}
 
 static void say(const char *what, long r)
 {
@@ -214,4 +227,22 @@ void __wrap_engine_check_stopped(struct engine *e)
 		if (!strcmp(what, acts[i].name))
 			acts[i].fn(e);
 	dprintf(STDERR_FILENO, "%s: over\n", what);
+}
+
+/* ---- a hub, and the API's front ---- */
+
+void __wrap_hub_stream_first(struct hub *h, int in, int out, int err, bool tty)
+{
+	static struct hub_msg m = { .type = 4711 };
+
+	__real_hub_stream_first(h, in, out, err, tty);
+	if (is_taken("hub"))
+		hub_send(h->keeper, &m, -1);
+}
+
+int __wrap_upstream_ask(struct upstream *u, int channel, int http, const struct agent_request *q)
+{
+	if (is_taken("api"))
+		(void)!send(channel, "xyz", 3, MSG_NOSIGNAL);
+	return __real_upstream_ask(u, channel, http, q);
 }

@@ -38,7 +38,9 @@ class AgentCase(TestCase):
             if not line:
                 raise AssertionError("the agent did not start: %r" % self.said)
             self.said.append(line)
-        self.reader = threading.Thread(target=self.agent.stderr.read, daemon=True)
+        self.later = []
+        self.reader = threading.Thread(target=lambda agent: self.later.append(agent.stderr.read()), args=(self.agent,),
+                                       daemon=True)
         self.reader.start()  # what it says later must not block it
 
     def end_agent(self, sig=signal.SIGTERM):
@@ -46,6 +48,10 @@ class AgentCase(TestCase):
         self.agent.wait(30)
         self.reader.join(30)
         self.agent.stderr.close()
+
+    def rest(self):
+        """What it said since it was ready: for when it has ended."""
+        return b"".join(self.later)
 
     def ours(self, *words, root=True):
         """(pid, argv) of this test's own processes of `warder agent WORD`, the root part or all."""

@@ -5,6 +5,7 @@ import glob
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -108,12 +109,45 @@ class Takeover(AgentCase):
             with self.subTest(act):
                 self.ended(act, what, b"the engine may have been taken over, and is killed with its sandbox")
 
+    def test_a_hub_is_not_heard_any_more(self):
+        """The sandbox goes on, and is still to be stopped; nobody can speak with it."""
+        self.command = (helper("takeover"),)
+        self.env["WARDER_TAKEOVER"] = "hub"
+        self.start()
+        done = self.warder("create", "--name", "box")  # its hub has answered nobody yet
+        self.assertCode(done, 125)
+        self.assertIn(b"the hub sent what is no request (4711): it may have been taken over, and is not heard any more", done.err)
+        (box,) = [r["session"] for r in self.ps()]
+        self.assertCode(self.warder("exec", "box", "true"), 125)
+        self.assertEqual([r["session"] for r in self.ps()], [box])
+        self.assertCode(self.warder("kill", "box"), 0)
+        self.wait_sealed(box)
+        self.assertCode(self.warder("verify", self.bundle(box)), 0)
+
+    def test_a_front_is_replaced(self):
+        self.command = (helper("takeover"),)
+        self.env["WARDER_TAKEOVER"] = "api"
+        self.start()
+
+        def front():
+            return [p for p in children(self.agent.pid) if comm_of(p) == "warder-api"]
+        first = wait_for("the front", front)[0]
+        api = socket.socket(socket.AF_UNIX)
+        self.addCleanup(api.close)
+        api.connect(os.path.join(self.env["WARDER_RUN"], "api.sock"))
+        api.sendall(b"GET /v1/sandboxes HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_for("its end", lambda: not is_alive(first))
+        wait_for("another one", lambda: front() and front()[0] != first)
+        self.assertEqual(self.ps(), [])
+        self.end_agent()
+        self.assertIn(b"api: what it sent is no question: it may have been taken over, and is killed", self.rest())
+
     def test_the_shipped_one_has_no_such_door(self):
         with open(WARDER, "rb") as f:
             shipped = f.read()
         with open(helper("takeover"), "rb") as f:
             hooked = f.read()
-        for word in (b"WARDER_TAKEOVER", b"__wrap_engine_check_stopped"):
+        for word in (b"WARDER_TAKEOVER", b"__wrap_"):
             self.assertIsNone(re.search(word, shipped), word)
             self.assertIsNotNone(re.search(word, hooked), word)
 

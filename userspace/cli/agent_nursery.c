@@ -116,8 +116,9 @@ static int keep(struct agent_request *q, const int fds[PARK_FDS])
 		setenv("TERM", q->term, 1);
 	if (chdir(q->dir ? q->dir : "/") < 0)
 		return EXIT_WARDER;
+	/* One copy of each: when the hub has closed its own, who waits there has to see it. */
 	for (int i = 0; i < PARK_FDS; i++)
-		if (dup2(fds[i], PARK_AGENT + i) < 0)
+		if (dup2(fds[i], PARK_AGENT + i) < 0 || close(fds[i]) < 0)
 			return EXIT_WARDER;
 	return agent_keeper((int)n, words);
 }
