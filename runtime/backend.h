@@ -13,6 +13,7 @@ struct sandbox;
 struct sandbox_exec;
 struct sandbox_limits;
 struct sandbox_plan;
+struct sandbox_runtime;
 
 struct backend {
 	const char *name;
@@ -36,6 +37,10 @@ struct backend {
 	/* See sandbox_exec. NULL: it cannot run further commands. */
 	int (*exec)(struct sandbox *s, const struct sandbox_exec *x, struct err *err);
 	int (*exec_signal)(struct sandbox *s, uint32_t id, int sig);
+	/* See sandbox_plan_keeps and sandbox_checkpoint. NULL: it cannot keep processes. */
+	int (*keeps)(const struct sandbox_plan *p, struct sandbox_runtime *ret, struct err *err);
+	int (*checkpoint)(struct sandbox *s, int fd, struct err *err);
+	int (*go_on)(struct sandbox *s);
 	/* The cgroup is empty: reap and release. */
 	void (*done)(struct sandbox *s);
 };

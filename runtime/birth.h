@@ -32,6 +32,8 @@ int birth_signal(struct sandbox *s, int sig);
 int birth_exec(struct sandbox *s, const struct sandbox_exec *x, int config, struct err *err);
 int birth_exec_signal(struct sandbox *s, uint32_t id, int sig);
 int birth_send(struct sandbox *s, uint32_t type, int sig, uint32_t id);
+/* A frame that brings a descriptor. */
+int birth_send_fd(struct sandbox *s, uint32_t type, int fd);
 void birth_done(struct sandbox *s);
 
 #endif

@@ -191,6 +191,14 @@ int birth_send(struct sandbox *s, uint32_t type, int sig, uint32_t id)
 	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? -errno : -EIO;
 }
 
+int birth_send_fd(struct sandbox *s, uint32_t type, int fd)
+{
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = type };
+	ssize_t n = fd_send(s->control, &f, sizeof(f), &fd, 1, MSG_DONTWAIT);
+
+	return n == (ssize_t)sizeof(f) ? 0 : n < 0 ? (int)n : -EIO;
+}
+
 /* The command's block and its three descriptors, in this order. */
 static int exec_send(int sock, const struct sandbox_exec *x, int config)
 {
@@ -606,6 +614,14 @@ static void take_exec(struct sandbox *s, const struct init_frame *f, int *fd)
 		close(ev.tty);
 }
 
+/* The keeper has it from the sentry. */
+static void take_checkpoint(struct sandbox *s, const struct init_frame *f)
+{
+	s->checkpoint.done = true;
+	s->checkpoint.code = f->code < 0 || f->code > 4095 ? EIO : f->code;
+	snprintf(s->checkpoint.text, sizeof(s->checkpoint.text), "%s", f->text);
+}
+
 int birth_dispatch(struct sandbox *s)
 {
 	for (int i = 0; i < FRAMES_PER_TURN && !s->ended; i++) {
@@ -625,6 +641,8 @@ int birth_dispatch(struct sandbox *s)
 			take_exit(s, &f);
 		else if (f.type == FRAME_DIED)
 			take_death(s, &f);
+		else if (f.type == FRAME_CHECKPOINTED && s->checkpoint.asked)
+			take_checkpoint(s, &f);
 	}
 	return s->ended ? SANDBOX_EXITED : SANDBOX_RUNNING;
 }

@@ -30,7 +30,7 @@ int sandbox_create(struct sandbox **ret, const struct sandbox_plan *plan, struct
 	s->plan = plan;
 	for (int i = 0; i < EGRESS_WALLS; i++)
 		s->walls[i] = -1;
-	s->control = s->pidfd = s->workspace = s->tty = s->listener = -1;
+	s->control = s->pidfd = s->workspace = s->tty = s->listener = s->processes = -1;
 	dirs_init(s);
 	secrets_init(&s->secrets);
 	if (plan->backend->limits)
@@ -60,6 +60,52 @@ void sandbox_set_egress(struct sandbox *s, struct egress *e)
 void sandbox_set_guest(struct sandbox *s, const struct sandbox_guest *g)
 {
 	s->guest = g;
+}
+
+void sandbox_set_processes(struct sandbox *s, int fd)
+{
+	s->processes = fd;
+}
+
+int sandbox_plan_keeps(const struct sandbox_plan *p, struct sandbox_runtime *ret, struct err *err)
+{
+	if (!p->backend->keeps)
+		return err_set(err, EOPNOTSUPP, "backend %s keeps no processes: gvisor does",
+			       p->backend->name);
+	return p->backend->keeps(p, ret, err);
+}
+
+int sandbox_checkpoint(struct sandbox *s, int fd, struct err *err)
+{
+	struct sandbox_runtime unused;
+	int r = sandbox_plan_keeps(s->plan, &unused, err);
+
+	if (r < 0)
+		return r;
+	if (s->stage != STAGE_RUNNING)
+		return err_set(err, ESRCH, "sandbox '%s' does not run", s->plan->session);
+	if (s->checkpoint.asked)
+		return err_set(err, EBUSY, "its processes are being written already");
+	r = s->plan->backend->checkpoint(s, fd, err);
+	s->checkpoint.asked = r == 0;
+	s->checkpoint.done = false;
+	return r;
+}
+
+int sandbox_checkpoint_end(struct sandbox *s, struct err *err)
+{
+	if (!s->checkpoint.done)
+		return -EINPROGRESS;
+	s->checkpoint.asked = s->checkpoint.done = false;
+	if (!s->checkpoint.code)
+		return 0;
+	return err_set(err, s->checkpoint.code, "its processes: %s", s->checkpoint.text);
+}
+
+int sandbox_go_on(struct sandbox *s)
+{
+	return s->stage == STAGE_RUNNING && s->plan->backend->go_on ? s->plan->backend->go_on(s)
+								    : -ESRCH;
 }
 
 int sandbox_cgroup_fd(const struct sandbox *s)

@@ -87,7 +87,8 @@ struct sandbox_container {
 		bool exec, readonly;
 	} tmpfs[SANDBOX_TMPFS_MAX];
 	size_t tmpfs_n;
-	const char *noexec[SANDBOX_MOUNTS_MAX]; /* targets of binds from which nothing may be started */
+	const char *
+		noexec[SANDBOX_MOUNTS_MAX]; /* targets of binds from which nothing may be started */
 	size_t noexec_n;
 	/* Paths below /proc, besides those that are always hidden or read-only. */
 	const char *masked[SANDBOX_PROC_MAX], *proc_ro[SANDBOX_PROC_MAX];
@@ -120,7 +121,7 @@ struct sandbox_spec {
 	size_t binds_n;
 	struct sandbox_secret secrets[SANDBOX_SECRETS_MAX];
 	size_t secrets_n;
-	const char *workspace; /* host directory to use as /workspace; NULL = private tmpfs */
+	const char *workspace;	  /* host directory to use as /workspace; NULL = private tmpfs */
 	bool workspace_unlimited; /* what should have limited it is not there: told as degraded */
 	const char *cwd;	  /* NULL = /workspace */
 	/* Directory in place of the root out of the host's own files; NULL. Read-only below, what the payload writes
@@ -213,9 +214,30 @@ struct sandbox_guest {
 	/* With `pod_init`: gVisor is made and the payload does not run yet. `sessions` is what `runsc trace list` said, NUL
 	 * behind it; the runtime's own words. 0 = go on; -errno: all of it is killed, and the start has failed. */
 	int (*gate)(void *arg, const char *sessions, size_t n, struct err *err);
+	/* With sandbox_set_processes, before the second gate: they are there, and stand still. `fd`: what the runtime's
+	 * own words are about them (JSON), the callee's to read. -errno as above. */
+	int (*processes)(void *arg, int fd, struct err *err);
 	void *arg;
 };
 void sandbox_set_guest(struct sandbox *s, const struct sandbox_guest *g);
+
+/* ---- processes that are kept, and go on in another sandbox ---- */
+
+/* What wrote them, and alone can read them. */
+struct sandbox_runtime {
+	char version[64], platform[16];
+};
+/* Can this sandbox's be? -EOPNOTSUPP and why not. */
+int sandbox_plan_keeps(const struct sandbox_plan *p, struct sandbox_runtime *ret, struct err *err);
+/* In place of a command: those that sandbox_checkpoint wrote, of a sandbox with the same plan. The bytes must be trusted
+ * by now. Before sandbox_begin; borrowed. */
+void sandbox_set_processes(struct sandbox *s, int fd);
+/* Begins to write them to `fd`, a pipe, which is closed with the last byte; from then on they stand still until
+ * sandbox_go_on. One at a time: -EBUSY. */
+int sandbox_checkpoint(struct sandbox *s, int fd, struct err *err);
+/* After sandbox_dispatch: -EINPROGRESS, 0, or why it failed. Then the next one may begin. */
+int sandbox_checkpoint_end(struct sandbox *s, struct err *err);
+int sandbox_go_on(struct sandbox *s);
 
 /* Before sandbox_begin: the caller will take the listener and answer, so attempts that no hook sees are told to it.
  * `calls`, `sockets`: nor do the hooks see which calls and sockets the filter refuses, so those are told as well. Else

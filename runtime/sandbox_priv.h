@@ -5,6 +5,7 @@
 
 #include "runtime/cgroup.h"
 #include "runtime/egress/kernel.h"
+#include "runtime/init/frame.h"
 #include "runtime/plan.h"
 #include "runtime/sandbox.h"
 #include "runtime/secret.h"
@@ -30,6 +31,13 @@ struct sandbox {
 	void *on_exec_arg;
 	struct egress *egress;		   /* borrowed; NULL */
 	const struct sandbox_guest *guest; /* borrowed; NULL */
+	int processes;			   /* borrowed; -1 */
+	bool processes_come;		   /* the sentry has them */
+	struct {
+		bool asked, done;
+		int code;
+		char text[INIT_TEXT_MAX];
+	} checkpoint;
 	enum seccomp_notify notify;
 	int listener;	    /* -1: not there, or taken */
 	bool listener_told; /* by init: it came, or why not: */

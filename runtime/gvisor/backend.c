@@ -58,7 +58,7 @@ static int config(struct sandbox *s, struct setup *t, struct err *err)
 
 	buf_init(&words, GVISOR_CONFIG_MAX);
 	if (r == 0)
-		r = gvisor_words(s->plan, runsc, has_points(s), &words, err);
+		r = gvisor_words(s->plan, runsc, has_points(s), s->processes >= 0, &words, err);
 	return r < 0 ? r : sealed("warder-keeper-config", &words, &t->config, err);
 }
 
@@ -113,11 +113,19 @@ static int frame(struct sandbox *s, const struct init_frame *f, int fd, struct e
 {
 	int r;
 
+	if (f->type == FRAME_PROCESSES && fd >= 0 && has_points(s) && s->processes >= 0 &&
+	    !s->processes_come) {
+		s->processes_come = true;
+		r = s->guest->processes ? s->guest->processes(s->guest->arg, fd, err) : 0;
+		return r < 0 ? err_wrap(err, r, "gVisor") : SANDBOX_STARTING;
+	}
 	if (f->type != FRAME_MADE || fd < 0 || !has_points(s))
 		return err_set(err, EPROTO, "gVisor set-up: unexpected frame %u", f->type);
 	r = show_gate(s, fd, err);
 	if (r == 0)
-		r = birth_send(s, FRAME_GO, 0, 0);
+		r = s->processes >= 0 && !s->processes_come
+			    ? birth_send_fd(s, FRAME_GO, s->processes)
+			    : birth_send(s, FRAME_GO, 0, 0);
 	return r < 0 ? err_wrap(err, r, "gVisor") : SANDBOX_STARTING;
 }
 
@@ -139,6 +147,8 @@ static int begin(struct sandbox *s, const int stdio[3], struct err *err)
 
 	if (r < 0)
 		return r == -ENOENT ? -ENOPKG : r;
+	if (s->processes >= 0 && !has_points(s))
+		return err_set(err, EINVAL, "processes that were kept do not go on unwatched");
 	if (!gvisor_platform(runsc, s->plan->platform))
 		return err_set(err, EOPNOTSUPP, "'%s' (%s) does not have the platform %s",
 			       runsc->path, runsc->version, s->plan->platform);
@@ -200,6 +210,42 @@ static bool mirrors(const struct sandbox_plan *p)
 	return platform && !strcmp(platform, "ptrace");
 }
 
+/* What a checkpoint of gVisor's cannot have in it, and who cannot be trusted with one. */
+static int keeps(const struct sandbox_plan *p, struct sandbox_runtime *ret, struct err *err)
+{
+	const struct gvisor_runsc *r;
+	int k = gvisor_runsc_get(&r, err);
+
+	if (k < 0)
+		return k;
+	if (!r->has_restore)
+		return err_set(
+			err, EOPNOTSUPP,
+			"runsc %s keeps no processes that could be trusted again: it gives them "
+			"their descriptors back by number, whatever has that number then",
+			r->version);
+	if (p->net != SANDBOX_NET_NONE)
+		return err_set(err, EOPNOTSUPP,
+			       "gVisor keeps no processes that have a network: --net none");
+	if (p->tty)
+		return err_set(err, EOPNOTSUPP, "gVisor keeps no processes that have a terminal");
+	snprintf(ret->version, sizeof(ret->version), "%s", r->version);
+	snprintf(ret->platform, sizeof(ret->platform), "%s", gvisor_platform(r, p->platform));
+	return 0;
+}
+
+static int checkpoint(struct sandbox *s, int fd, struct err *err)
+{
+	int r = birth_send_fd(s, FRAME_CHECKPOINT, fd);
+
+	return r < 0 ? err_set(err, -r, "gVisor's keeper: %m") : 0;
+}
+
+static int go_on(struct sandbox *s)
+{
+	return birth_send(s, FRAME_CONTINUE, 0, 0);
+}
+
 const struct backend backend_gvisor = {
 	.name = "gvisor",
 	.what = "gVisor, a kernel of its own in user space (runsc)",
@@ -214,5 +260,8 @@ const struct backend backend_gvisor = {
 	.signal = birth_signal,
 	.exec = exec_more,
 	.exec_signal = birth_exec_signal,
+	.keeps = keeps,
+	.checkpoint = checkpoint,
+	.go_on = go_on,
 	.done = birth_done,
 };

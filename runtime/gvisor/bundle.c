@@ -269,7 +269,7 @@ static void flags(struct lines *l, const struct sandbox_plan *p, const struct gv
 }
 
 int gvisor_words(const struct sandbox_plan *p, const struct gvisor_runsc *r, bool points,
-		 struct buf *out, struct err *err)
+		 bool restores, struct buf *out, struct err *err)
 {
 	struct gvisor_config head = {
 		.magic = GVISOR_CONFIG_MAGIC,
@@ -279,6 +279,7 @@ int gvisor_words(const struct sandbox_plan *p, const struct gvisor_runsc *r, boo
 		.tty_cols = p->tty_cols,
 		.gate = points,
 		.loopback = p->net == SANDBOX_NET_NONE,
+		.restores = restores,
 	};
 	struct lines create = { .out = out }, exec = { .out = out };
 	char fd[64];

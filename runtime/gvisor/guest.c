@@ -35,6 +35,8 @@ struct gvisor_guest {
 	bool open, started, ended, closed;
 	int status;
 	struct gvisor_news who;
+	int (*on_processes)(void *arg, int fd);
+	void *on_processes_arg;
 };
 
 /* ---- made ahead ---- */
@@ -255,6 +257,23 @@ static int look_at_gate(void *arg, const char *sessions, size_t n, struct err *e
 	return gvisor_trace_list_parse((struct str){ sessions, n }, &dropped, err);
 }
 
+/* struct sandbox_guest.processes: of those there is no start to be told, and the engine says instead that it knows them. */
+static int take_processes(void *arg, int fd, struct err *err)
+{
+	struct gvisor_guest *g = arg;
+	int r = g->on_processes ? g->on_processes(g->on_processes_arg, fd) : 0;
+
+	if (r < 0)
+		return err_set(err, -r, "guest's processes: %m");
+	return wait_news(g, &g->started, end_of(g->gate_ms), "guest's processes", err);
+}
+
+void gvisor_guest_on_processes(struct gvisor_guest *g, int (*fn)(void *arg, int fd), void *arg)
+{
+	g->on_processes = fn;
+	g->on_processes_arg = arg;
+}
+
 int gvisor_guest_new(struct gvisor_guest **ret, const char *dir, int gate_ms, struct err *err)
 {
 	struct gvisor_guest *g = calloc(1, sizeof(*g));
@@ -274,7 +293,11 @@ int gvisor_guest_new(struct gvisor_guest **ret, const char *dir, int gate_ms, st
 	}
 	g->gate_ms = gate_ms > 0 ? gate_ms : GVISOR_GATE_MS;
 	g->view = (struct sandbox_guest){
-		.sink = g->sink, .pod_init = g->pod_init.p, .gate = look_at_gate, .arg = g
+		.sink = g->sink,
+		.pod_init = g->pod_init.p,
+		.gate = look_at_gate,
+		.processes = take_processes,
+		.arg = g,
 	};
 	*ret = g;
 	return 0;

@@ -29,6 +29,8 @@ void gvisor_guest_free(struct gvisor_guest *g);
 int gvisor_guest_sweep(const char *parent);
 /* For sandbox_set_guest; lives as long as `g`. */
 const struct sandbox_guest *gvisor_guest_view(const struct gvisor_guest *g);
+/* Who is given what the sentry says of processes that were kept, to be taken in before they go on. */
+void gvisor_guest_on_processes(struct gvisor_guest *g, int (*fn)(void *arg, int fd), void *arg);
 /* For the engine: struct gvisor_sink_options. Ours are closed by gvisor_guest_given, once it has been forked. */
 int gvisor_guest_listen_fd(const struct gvisor_guest *g);
 int gvisor_guest_news_fd(const struct gvisor_guest *g);

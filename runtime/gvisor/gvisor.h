@@ -33,6 +33,9 @@ struct gvisor_runsc {
 	char path[GVISOR_PATH_MAX];
 	char version[64];
 	bool has_directfs, has_overlay2, has_ptrace, has_systrap;
+	/* Processes that it kept get their descriptors back by what they are. Else by number, whatever has that number
+	 * in the new sentry. */
+	bool has_restore;
 };
 
 /* What the set-up task needs besides the plan. */
@@ -60,7 +63,7 @@ int gvisor_process(const struct sandbox_plan *p, const struct sandbox_exec *x, u
 		   struct buf *out, struct err *err);
 /* keeper's configuration: the command lines of runsc, for this sandbox. */
 int gvisor_words(const struct sandbox_plan *p, const struct gvisor_runsc *r, bool points,
-		 struct buf *out, struct err *err);
+		 bool restores, struct buf *out, struct err *err);
 
 /* root.c */
 extern const struct setup_step gvisor_steps[];

@@ -138,7 +138,7 @@ static bool recall(struct gvisor_runsc *r)
 	char path[512], key[512], was[512];
 	auto_free char *text = NULL;
 	char *line;
-	int flags[4];
+	int flags[5];
 
 	if (!cache_path(path, sizeof(path)) || !key_of(r->path, key, sizeof(key)) ||
 	    file_read_trusted(path, 4096, &text, NULL, "what is known of runsc", NULL) < 0)
@@ -148,13 +148,14 @@ static bool recall(struct gvisor_runsc *r)
 		return false;
 	memcpy(was, text, (size_t)(line - text));
 	was[line - text] = 0;
-	if (strcmp(was, key) != 0 || sscanf(line, "%d %d %d %d %63s", flags, flags + 1, flags + 2,
-					    flags + 3, r->version) != 5)
+	if (strcmp(was, key) != 0 || sscanf(line, "%d %d %d %d %d %63s", flags, flags + 1,
+					    flags + 2, flags + 3, flags + 4, r->version) != 6)
 		return false;
 	r->has_directfs = flags[0];
 	r->has_overlay2 = flags[1];
 	r->has_ptrace = flags[2];
 	r->has_systrap = flags[3];
+	r->has_restore = flags[4];
 	return r->has_ptrace || r->has_systrap;
 }
 
@@ -167,8 +168,8 @@ static void remember(const struct gvisor_runsc *r)
 
 	if (!cache_path(path, sizeof(path)) || !key_of(r->path, key, sizeof(key)))
 		return;
-	n = snprintf(text, sizeof(text), "%s\n%d %d %d %d %s\n", key, r->has_directfs,
-		     r->has_overlay2, r->has_ptrace, r->has_systrap,
+	n = snprintf(text, sizeof(text), "%s\n%d %d %d %d %d %s\n", key, r->has_directfs,
+		     r->has_overlay2, r->has_ptrace, r->has_systrap, r->has_restore,
 		     r->version[0] ? r->version : "unknown");
 	*strrchr(path, '/') = 0;
 	if (geteuid() != 0 || dir_make_all(path, 0711) < 0)
@@ -181,12 +182,13 @@ static void remember(const struct gvisor_runsc *r)
 /* By what it says of itself, not by its number: versions of distributions differ. */
 static int learn(struct gvisor_runsc *r, struct err *err)
 {
-	auto_buf struct buf flags = { 0 }, platforms = { 0 }, version = { 0 };
+	auto_buf struct buf flags = { 0 }, platforms = { 0 }, version = { 0 }, keeping = { 0 };
 	int k;
 
 	buf_init(&flags, TEXT_MAX);
 	buf_init(&platforms, TEXT_MAX);
 	buf_init(&version, TEXT_MAX);
+	buf_init(&keeping, TEXT_MAX);
 	k = find(r->path, sizeof(r->path), err);
 	if (k == 0 && recall(r))
 		return 0;
@@ -196,12 +198,16 @@ static int learn(struct gvisor_runsc *r, struct err *err)
 		k = ask(r->path, "help", "platforms", &platforms, err);
 	if (k == 0)
 		k = ask(r->path, "--version", NULL, &version, err);
+	if (k == 0)
+		k = ask(r->path, "help", "checkpoint", &keeping, err);
 	if (k < 0)
 		return k;
 	r->has_directfs = has_word(flags.p, "directfs");
 	r->has_overlay2 = has_word(flags.p, "overlay2");
 	r->has_ptrace = has_word(platforms.p, "ptrace");
 	r->has_systrap = has_word(platforms.p, "systrap");
+	/* It came after descriptors were kept by what they are. */
+	r->has_restore = has_word(keeping.p, "compression");
 	sscanf(version.p, "runsc version %63s", r->version);
 	if (!has_word(flags.p, "ignore-cgroups") || !has_word(flags.p, "network"))
 		return err_set(err, ENOSYS,

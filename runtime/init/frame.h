@@ -30,11 +30,15 @@ enum init_frame_type {
 	/* from the keeper of gVisor, besides those of init */
 	FRAME_MADE, /* with a descriptor, the sentry's trace sessions: all is there, FRAME_GO is waited for */
 	FRAME_DIED, /* code, signal = how the sentry ended; it did not say how the payload did */
+	FRAME_PROCESSES, /* with a descriptor: what goes on once it may, as the sentry tells it */
+	FRAME_CHECKPOINTED, /* code = 0 or errno, text: FRAME_CHECKPOINT is done, the payload stands still */
 	/* to the set-up task and to init */
 	FRAME_MAPPED = 64,
 	FRAME_SIGNAL, /* signal = send it to the process group of the payload, or of `id` */
 	FRAME_EXEC,   /* with INIT_EXEC_FDS descriptors: one more command, `id` */
-	FRAME_GO,     /* to the keeper: the payload may run */
+	FRAME_GO, /* to the keeper: the payload may run; with a descriptor: of these processes */
+	FRAME_CHECKPOINT, /* to the keeper, with a descriptor: stop all processes and write them there */
+	FRAME_CONTINUE, /* to the keeper: they go on */
 };
 
 struct init_frame {

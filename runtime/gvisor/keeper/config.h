@@ -35,7 +35,7 @@ struct gvisor_config {
 	uint16_t tty, tty_rows, tty_cols;
 	uint16_t gate;	   /* 1: FRAME_MADE is sent, and FRAME_GO waited for */
 	uint16_t loopback; /* 1: the sentry's own network gets one */
-	uint16_t pad;
+	uint16_t restores; /* 1: no command begins; FRAME_GO brings the processes that go on */
 };
 
 #endif

@@ -14,12 +14,10 @@
 
 #define EXIT_INTERNAL 125
 #define SIGNALS_MAX   64
+#define OTHER_FDS     4 /* polled besides those of commands */
 #define AF_UNIX	      1
 #define SOCK_STREAM   1
 #define SOCK_CLOEXEC  02000000
-#define ANSWER_MS     20000 /* what the start waits for; the launcher waits no longer */
-#define SIGNAL_MS     1000
-#define MANAGER	      "containerManager."
 
 /* What `runsc start` gives a sentry that has no network: its own loopback. */
 static const char loopback[] =
@@ -32,6 +30,7 @@ static struct words words;
 static struct sentry sentry;
 static long sentry_pid;
 static char answer[TEXT_MAX];
+static int writing = -1; /* where it will be told that all processes are written down */
 
 struct command {
 	long pid;    /* of runsc exec; 0 = free */
@@ -104,8 +103,8 @@ static void __attribute__((noreturn)) give_up_by_log(const char *step)
 	give_up(-EIO, step, text);
 }
 
-/* Until the launcher says that the payload may run. */
-static void wait_for_go(void)
+/* Until the launcher says that the payload may run. Returns what came with that, or -1. */
+static int wait_for_go(void)
 {
 	struct init_frame f = { 0 };
 	struct cmsg_fds fds;
@@ -116,6 +115,7 @@ static void wait_for_go(void)
 		if (n <= 0 && n != -EINTR)
 			exit_now(0);
 	} while (n != (long)sizeof(f) || f.type != FRAME_GO);
+	return fds.len == CMSG_FD_LEN ? fds.fd[0] : -1;
 }
 
 /* ---- a terminal: made by runsc, which sends its master to a socket of ours ---- */
@@ -278,7 +278,7 @@ static long ask(const char *method, const char *arg, int timeout_ms)
 
 	if (fd < 0)
 		return fd;
-	n = sentry_ask(fd, method, arg);
+	n = sentry_ask(fd, method, arg, -1);
 	if (n == 0)
 		n = sentry_answer(fd, answer, sizeof(answer), timeout_ms);
 	SYS(close, fd, 0, 0, 0, 0, 0);
@@ -286,7 +286,7 @@ static long ask(const char *method, const char *arg, int timeout_ms)
 }
 
 /* What the sentry says of its trace sessions goes to the launcher, who decides. */
-static void show_sessions(void)
+static int show_sessions(void)
 {
 	long fd, n = ask(MANAGER "ListTraceSessions", "null", ANSWER_MS);
 
@@ -299,7 +299,7 @@ static void show_sessions(void)
 		give_up(-EIO, "gvisor", "memfd");
 	tell(0, FRAME_MADE, 0, 0, (int)fd);
 	SYS(close, fd, 0, 0, 0, 0, 0);
-	wait_for_go();
+	return wait_for_go();
 }
 
 /* No namespace can be made here any more, whatever a filter of gVisor's may let through. */
@@ -335,12 +335,29 @@ static void make_loopback(void)
 		give_up(-EIO, "gvisor loopback", answer);
 }
 
-/* Returns the connection on which the sentry will say how the payload ended. */
-static int start_payload(void)
+/* Those of `from` are there, and seen by who watches, before one of them makes a step. */
+static void restore_payload(int from)
+{
+	char why[INIT_TEXT_MAX];
+	long r = from < 0 ? -EBADF : checkpoint_restore(&sentry, from, why, sizeof(why));
+	int told;
+
+	if (r < 0)
+		give_up(r, "runsc restore", from < 0 ? "nothing came" : why);
+	SYS(close, from, 0, 0, 0, 0, 0);
+	told = checkpoint_processes(&sentry);
+	if (told < 0)
+		give_up(told, "runsc restore", "its processes could not be listed");
+	tell(0, FRAME_PROCESSES, 0, 0, told);
+	SYS(close, told, 0, 0, 0, 0, 0);
+	show_sessions();
+	checkpoint_go_on(&sentry, words.id);
+}
+
+static void start_payload(void)
 {
 	char id[96];
 	size_t at;
-	int fd;
 	long n = ask(MANAGER "StartRoot", quoted_id(id, sizeof(id)), ANSWER_MS);
 
 	if (n < 0)
@@ -356,8 +373,15 @@ static int start_payload(void)
 		tell(0, FRAME_EXEC_FAILED, e, 0, -1);
 		exit_now(EXIT_INTERNAL);
 	}
-	fd = sentry_dial(&sentry);
-	if (fd >= 0 && sentry_ask(fd, MANAGER "Wait", id) < 0) {
+}
+
+/* Returns the connection on which the sentry will say how the payload ended. */
+static int wait_for_payload(void)
+{
+	char id[96];
+	int fd = sentry_dial(&sentry);
+
+	if (fd >= 0 && sentry_ask(fd, MANAGER "Wait", quoted_id(id, sizeof(id)), -1) < 0) {
 		SYS(close, fd, 0, 0, 0, 0, 0);
 		fd = -1;
 	}
@@ -478,31 +502,35 @@ static void command_ended(struct command *c, int status)
 
 /* ---- its life ---- */
 
-static void send_signal(long pid, int sig)
+static void told_writing(long r, const char *why)
 {
-	char arg[256] = "{\"CID\":";
-	char id[96], digits[24];
-	size_t n = length(arg, sizeof(arg));
-	long v[] = { sig, pid };
-	static const char *const key[] = { ",\"Signo\":", ",\"PID\":" };
+	struct init_frame f = { .magic = INIT_FRAME_MAGIC, .type = FRAME_CHECKPOINTED };
 
-	quoted_id(id, sizeof(id));
-	copy(arg + n, id, length(id, sizeof(id)));
-	n += length(id, sizeof(id));
-	for (int i = 0; i < 2; i++) {
-		size_t k = length(key[i], 16), d = sizeof(digits);
+	f.code = (int32_t)-r;
+	for (size_t i = 0; i < sizeof(f.text) - 1 && why[i]; i++)
+		f.text[i] = (char)(why[i] < 32 || why[i] > 126 ? '?' : why[i]);
+	process1_send(&f, -1);
+}
 
-		copy(arg + n, key[i], k);
-		n += k;
-		do {
-			digits[--d] = (char)('0' + v[i] % 10);
-			v[i] /= 10;
-		} while (v[i]);
-		copy(arg + n, digits + d, sizeof(digits) - d);
-		n += sizeof(digits) - d;
-	}
-	copy(arg + n, ",\"Mode\":0}", sizeof(",\"Mode\":0}"));
-	ask(MANAGER "Signal", arg, SIGNAL_MS);
+static void write_down(int to)
+{
+	long r = writing >= 0 ? -EBUSY : checkpoint_begin(&sentry, words.id, to);
+
+	SYS(close, to, 0, 0, 0, 0, 0);
+	if (r < 0)
+		told_writing(r, "the sentry could not be asked");
+	else
+		writing = (int)r;
+}
+
+static void written_down(void)
+{
+	char why[INIT_TEXT_MAX] = "";
+	long r = checkpoint_end(writing, why, sizeof(why));
+
+	SYS(close, writing, 0, 0, 0, 0, 0);
+	writing = -1;
+	told_writing(r, why);
 }
 
 static void take_frame(void)
@@ -519,8 +547,12 @@ static void take_frame(void)
 		struct command *c = f.id ? command_of(0, f.id) : NULL;
 
 		if (!f.id || (c && c->guest))
-			send_signal(c ? c->guest : 0, f.signal);
+			sentry_signal(&sentry, words.id, c ? c->guest : 0, f.signal, 0);
 	}
+	if (f.type == FRAME_CONTINUE)
+		checkpoint_go_on(&sentry, words.id);
+	if (f.type == FRAME_CHECKPOINT && fds.len == CMSG_FD_LEN)
+		write_down(fds.fd[0]);
 	if (fds.len != sizeof(fds))
 		return;
 	if (f.type == FRAME_EXEC && f.id)
@@ -578,16 +610,18 @@ static void reap(int wait_fd)
 static void __attribute__((noreturn)) serve(int wait_fd, int sigfd)
 {
 	for (;;) {
-		struct pollfd p[3 + INIT_EXECS_MAX] = {
+		struct pollfd p[OTHER_FDS + INIT_EXECS_MAX] = {
 			{ .fd = sigfd, .events = POLLIN },
 			{ .fd = INIT_CONTROL_FD, .events = POLLIN },
 			{ .fd = wait_fd, .events = POLLIN },
+			{ .fd = writing, .events = POLLIN },
 		};
 
 		reap(wait_fd);
 		for (int i = 0; i < INIT_EXECS_MAX; i++)
-			p[3 + i] = (struct pollfd){ .fd = commands[i].pid ? commands[i].begun : -1,
-						    .events = POLLIN };
+			p[OTHER_FDS + i] =
+				(struct pollfd){ .fd = commands[i].pid ? commands[i].begun : -1,
+						 .events = POLLIN };
 		if (SYS(ppoll, p, sizeof(p) / sizeof(p[0]), 0, 0, 0, 0) < 0)
 			continue;
 		if (p[0].revents) {
@@ -599,8 +633,10 @@ static void __attribute__((noreturn)) serve(int wait_fd, int sigfd)
 			SYS(close, wait_fd, 0, 0, 0, 0, 0);
 			wait_fd = -1; /* its own end will tell */
 		}
+		if (p[3].revents)
+			written_down();
 		for (int i = 0; i < INIT_EXECS_MAX; i++)
-			if (p[3 + i].revents && commands[i].pid && commands[i].begun >= 0)
+			if (p[OTHER_FDS + i].revents && commands[i].pid && commands[i].begun >= 0)
 				command_begun(&commands[i]);
 		if (p[1].revents)
 			take_frame();
@@ -610,7 +646,7 @@ static void __attribute__((noreturn)) serve(int wait_fd, int sigfd)
 __attribute__((noreturn)) void process1_main(void)
 {
 	long sigfd = process1_begin();
-	int r;
+	int r, from = -1;
 
 	if (sigfd < 0)
 		give_up(sigfd, "gvisor", "signalfd");
@@ -626,9 +662,13 @@ __attribute__((noreturn)) void process1_main(void)
 	if (r < 0)
 		give_up(r, "gvisor", "the sentry's socket was not found");
 	if (words.head->gate)
-		show_sessions();
+		from = show_sessions();
 	if (words.head->loopback)
 		make_loopback();
 	process1_let_go_of_stdio();
-	serve(start_payload(), (int)sigfd);
+	if (words.head->restores)
+		restore_payload(from);
+	else
+		start_payload();
+	serve(wait_for_payload(), (int)sigfd);
 }

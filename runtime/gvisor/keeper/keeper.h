@@ -12,7 +12,10 @@
 #include "runtime/init/process1.h"
 #include "runtime/init/sys.h"
 
-#define TEXT_MAX 65536 /* of a file or an answer that is read */
+#define TEXT_MAX  65536 /* of a file or an answer that is read */
+#define ANSWER_MS 20000 /* what the start waits for; the launcher waits no longer */
+#define SIGNAL_MS 1000
+#define MANAGER	  "containerManager."
 
 struct words {
 	const struct gvisor_config *head;
@@ -41,11 +44,27 @@ struct sentry {
 int sentry_find(struct sentry *s, const char *id);
 /* A connection, or -errno. Whoever answers it may be in the hands of the guest. */
 int sentry_dial(const struct sentry *s);
-/* Sends a call. `arg` is JSON. */
-int sentry_ask(int fd, const char *method, const char *arg);
+/* Sends a call, with a descriptor where it is not -1. `arg` is JSON. */
+int sentry_ask(int fd, const char *method, const char *arg, int pass);
 /* One answer into `to`: the count, 0 when the sentry is gone, -errno; -EAGAIN after timeout_ms. */
 long sentry_answer(int fd, char *to, size_t max, int timeout_ms);
 /* 0 and what is behind "result":, or -EPROTO when the call failed. */
 int sentry_result(const char *text, size_t n, size_t *ret_at);
+/* Copies one answer to a file, whatever its size: the count, -EMSGSIZE beyond `max`, -EPROTO when the call failed. */
+long sentry_copy(int fd, int to, size_t max, int timeout_ms);
+/* To a process of the guest, 0 being the first one; all: to each one that there is. */
+void sentry_signal(const struct sentry *s, const char *id, long pid, int sig, int all);
+
+/* checkpoint.c: processes that are written down, and go on */
+
+/* All of them stop, and begin to be written to `to`. Returns a connection with the answer to come, or -errno. */
+int checkpoint_begin(const struct sentry *s, const char *id, int to);
+/* It has come. 0 or -errno, and why. */
+long checkpoint_end(int fd, char *why, size_t max);
+void checkpoint_go_on(const struct sentry *s, const char *id);
+/* They are there again, and stand still. 0 or -errno, and why. */
+long checkpoint_restore(const struct sentry *s, int from, char *why, size_t max);
+/* What they are, as the sentry tells it, in a memfd; or -errno. */
+int checkpoint_processes(const struct sentry *s);
 
 #endif

@@ -74,9 +74,17 @@ static size_t put(char *to, size_t at, size_t max, const char *z)
 	return at + n;
 }
 
-int sentry_ask(int fd, const char *method, const char *arg)
+int sentry_ask(int fd, const char *method, const char *arg, int pass)
 {
 	char text[1024];
+	struct iovec iov = { .iov_base = text };
+	struct cmsg_fd c = {
+		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = pass
+	};
+	struct msghdr m = { .iov = &iov,
+			    .iov_n = 1,
+			    .control = pass < 0 ? NULL : &c,
+			    .control_len = pass < 0 ? 0 : sizeof(c) };
 	size_t n = put(text, 0, sizeof(text), "{\"method\":\"");
 	long r;
 
@@ -86,55 +94,99 @@ int sentry_ask(int fd, const char *method, const char *arg)
 	n = put(text, n, sizeof(text), "}");
 	if (n > sizeof(text))
 		return -E2BIG;
-	r = SYS(sendto, fd, text, n, MSG_NOSIGNAL, 0, 0);
+	iov.iov_len = n;
+	r = SYS(sendmsg, fd, &m, MSG_NOSIGNAL, 0, 0, 0);
 	return r == (long)n ? 0 : r < 0 ? (int)r : -EIO;
 }
 
-/* An answer is one JSON object: it is complete when its braces are, strings aside. */
-static int is_whole(const char *text, size_t n)
-{
-	int depth = 0, quoted = 0;
+/* An answer is one JSON object: it is complete when its braces are, strings aside. It comes in pieces. */
+struct braces {
+	int depth, quoted, escaped;
+};
 
+static int is_whole(struct braces *b, const char *text, size_t n)
+{
 	for (size_t i = 0; i < n; i++) {
 		char c = text[i];
 
-		if (quoted && c == '\\')
-			i++;
+		if (b->escaped)
+			b->escaped = 0;
+		else if (b->quoted && c == '\\')
+			b->escaped = 1;
 		else if (c == '"')
-			quoted = !quoted;
-		else if (!quoted && (c == '{' || c == '['))
-			depth++;
-		else if (!quoted && (c == '}' || c == ']') && --depth <= 0)
+			b->quoted = !b->quoted;
+		else if (!b->quoted && (c == '{' || c == '['))
+			b->depth++;
+		else if (!b->quoted && (c == '}' || c == ']') && --b->depth <= 0)
 			return 1;
 	}
 	return 0;
 }
 
-long sentry_answer(int fd, char *to, size_t max, int timeout_ms)
+/* What has come, at least one byte; 0 when the sentry is gone. The kernel counts `left` down. */
+static long receive(int fd, char *to, size_t max, struct __kernel_timespec *left)
 {
-	struct __kernel_timespec left = { .tv_sec = timeout_ms / 1000,
-					  .tv_nsec = timeout_ms % 1000 * 1000000L };
-	size_t have = 0;
-
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
-		long r = SYS(ppoll, &p, 1, &left, 0, 0, 0); /* the kernel counts it down */
+		long r = SYS(ppoll, &p, 1, left, 0, 0, 0);
 
 		if (r == -EINTR)
 			continue;
 		if (r <= 0)
 			return r < 0 ? r : -EAGAIN;
-		r = SYS(recvfrom, fd, to + have, max - 1 - have, MSG_DONTWAIT, 0, 0);
+		r = SYS(recvfrom, fd, to, max, MSG_DONTWAIT, 0, 0);
 		if (r == -EAGAIN || r == -EINTR)
 			continue;
+		return r == -ECONNRESET ? 0 : r;
+	}
+}
+
+static struct __kernel_timespec time_of(int ms)
+{
+	return (struct __kernel_timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+}
+
+long sentry_answer(int fd, char *to, size_t max, int timeout_ms)
+{
+	struct __kernel_timespec left = time_of(timeout_ms);
+	struct braces b = { 0 };
+	size_t have = 0;
+
+	while (have < max - 1) {
+		long r = receive(fd, to + have, max - 1 - have, &left);
+
 		if (r <= 0)
-			return r == -ECONNRESET ? 0 : r;
+			return r;
 		have += (size_t)r;
 		to[have] = 0;
-		if (is_whole(to, have))
+		if (is_whole(&b, to + have - r, (size_t)r))
 			return (long)have;
-		if (have == max - 1)
+	}
+	return -EMSGSIZE;
+}
+
+long sentry_copy(int fd, int to, size_t max, int timeout_ms)
+{
+	struct __kernel_timespec left = time_of(timeout_ms);
+	static char piece[TEXT_MAX];
+	struct braces b = { 0 };
+	size_t have = 0, k;
+
+	for (;;) {
+		long r = receive(fd, piece, sizeof(piece), &left);
+
+		if (r <= 0)
+			return r < 0 ? r : -ECONNRESET;
+		/* Its first member; an error's text comes behind it. */
+		if (!have && text_find(piece, (size_t)r, "{\"success\":true", &k))
+			return -EPROTO;
+		have += (size_t)r;
+		if (have > max)
 			return -EMSGSIZE;
+		if (SYS(write, to, piece, r, 0, 0, 0) != r)
+			return -EIO;
+		if (is_whole(&b, piece, (size_t)r))
+			return (long)have;
 	}
 }
 
@@ -145,4 +197,40 @@ int sentry_result(const char *text, size_t n, size_t *ret_at)
 	if (text_find(text, n, "\"success\":true", &k) || text_find(text, n, "\"result\":", ret_at))
 		return -EPROTO;
 	return 0;
+}
+
+static size_t put_number(char *to, size_t at, size_t max, long v)
+{
+	char digits[24];
+	size_t d = sizeof(digits);
+
+	digits[--d] = 0;
+	do {
+		digits[--d] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	return put(to, at, max, digits + d);
+}
+
+void sentry_signal(const struct sentry *s, const char *id, long pid, int sig, int all)
+{
+	char arg[256], answer[1024];
+	size_t n = put(arg, 0, sizeof(arg), "{\"CID\":\"");
+	int fd;
+
+	n = put(arg, n, sizeof(arg), id);
+	n = put(arg, n, sizeof(arg), "\",\"Signo\":");
+	n = put_number(arg, n, sizeof(arg), sig);
+	n = put(arg, n, sizeof(arg), ",\"PID\":");
+	n = put_number(arg, n, sizeof(arg), pid);
+	n = put(arg, n, sizeof(arg), all ? ",\"Mode\":1}" : ",\"Mode\":0}");
+	if (n >= sizeof(arg))
+		return;
+	arg[n] = 0;
+	fd = sentry_dial(s);
+	if (fd < 0)
+		return;
+	if (sentry_ask(fd, MANAGER "Signal", arg, -1) == 0)
+		sentry_answer(fd, answer, sizeof(answer), SIGNAL_MS);
+	SYS(close, fd, 0, 0, 0, 0, 0);
 }

@@ -159,7 +159,7 @@ static void words(const struct sandbox_plan *p, const struct gvisor_runsc *r, bo
 	size_t n = 0;
 
 	buf_init(&b, 1 << 20);
-	assert_int_equal(gvisor_words(p, r, points, &b, &err), 0);
+	assert_int_equal(gvisor_words(p, r, points, false, &b, &err), 0);
 	head = (const struct gvisor_config *)b.p;
 	assert_int_equal(head->size, b.n);
 	assert_int_equal(head->gate, points);
