@@ -156,17 +156,19 @@ static int tell_session(struct work *w, const char *session, struct err *err)
 /* Its name, and how large it may become: the tenant's room, whatever the client said. */
 static int add_room(struct work *w, const char *tenant, struct err *err)
 {
-	const char **argv = arena_zalloc(&w->arena, 3 * sizeof(*argv));
+	const char **argv = arena_zalloc(&w->arena, 4 * sizeof(*argv));
+	bool processes = w->q.argc == 2 && !strcmp(w->q.argv[1], AGENT_PROCESSES);
 	uint64_t room;
 	int r;
 
-	if (w->q.argc != 1 || !argv)
+	if ((w->q.argc != 1 && !processes) || !argv)
 		return err_set(err, argv ? EINVAL : ENOMEM, "one name of a snapshot");
 	r = agent_disk_left(&room, tenant, &w->config, err);
 	argv[0] = w->q.argv[0];
 	argv[1] = arena_printf(&w->arena, "%" PRIu64, room).p;
+	argv[2] = processes ? AGENT_PROCESSES : NULL;
 	w->q.argv = argv;
-	w->q.argc = 2;
+	w->q.argc = processes ? 3 : 2;
 	return r;
 }
 

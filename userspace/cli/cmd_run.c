@@ -57,7 +57,8 @@ struct run_keep {
 /* The files that it begins with. */
 struct run_from {
 	struct snapshots_row row;
-	int fd; /* -1: none */
+	int fd;	       /* -1: none */
+	int processes; /* what ran then, and goes on; -1: nothing does */
 	bool host_workspace;
 };
 
@@ -65,10 +66,15 @@ static void run_from_done(struct run_from *f)
 {
 	if (f->fd >= 0)
 		close(take_fd(f->fd));
+	if (f->processes >= 0)
+		close(take_fd(f->processes));
 }
 
-static int open_from(struct run_from *f, const struct run_args *a, bool named, struct err *err)
+static int open_from(struct run_from *f, const struct run_args *a, bool named, bool has_command,
+		     struct err *err)
 {
+	int r;
+
 	f->host_workspace = a->workspace;
 	if (!a->from)
 		return 0;
@@ -76,7 +82,10 @@ static int open_from(struct run_from *f, const struct run_args *a, bool named, s
 		return err_set(err, EINVAL,
 			       "option '--from' fills the private /workspace: not with "
 			       "'--workspace'");
-	return snapshots_open(&f->row, &f->fd, a->tenant ? a->tenant : "default", a->from, err);
+	r = snapshots_open(&f->row, &f->fd, a->tenant ? a->tenant : "default", a->from, err);
+	if (r == 0 && f->row.processes && !has_command)
+		r = snapshots_open_processes(&f->processes, &f->row, err);
+	return r;
 }
 
 static int run_it(const struct run_keep *keep, const struct run_from *from,
@@ -120,6 +129,7 @@ static int run_it(const struct run_keep *keep, const struct run_from *from,
 		.idle_ns = a->idle,
 		.restore = from->fd >= 0 ? &from->row : NULL,
 		.restore_fd = from->fd,
+		.processes_fd = from->processes,
 		.host_workspace = from->host_workspace,
 		.parked = keep ? agent_park_take() : NULL,
 		.session = keep ? keep->session : NULL,
@@ -197,7 +207,8 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	__attribute__((cleanup(run_result_done))) struct run_result_file result =
 		RUN_RESULT_FILE_INIT;
 	struct err err = { 0 };
-	__attribute__((cleanup(run_from_done))) struct run_from from = { .fd = -1 };
+	__attribute__((cleanup(run_from_done))) struct run_from from = { .fd = -1,
+									 .processes = -1 };
 	enum run_sign sign = RUN_SIGN_IF_KEY;
 	uint32_t pressure = PRESSURE_DROP, when_full = FULL_CONTINUE;
 	AUTO(redactor) struct redactor *redactor = NULL;
@@ -272,7 +283,7 @@ static int run_main(const struct run_keep *keep, int argc, char **argv)
 	if (redaction_of_log(redactor) < 0)
 		return EXIT_WARDER;
 	run_sinks_warn(&sinks);
-	if (open_from(&from, &a, *workspace, &err) < 0)
+	if (open_from(&from, &a, *workspace, spec.argv[0], &err) < 0)
 		return cli_fail(&err);
 	code = run_it(keep, &from, &a, &spec, &rules, redactor, &sinks, sign, pressure, when_full,
 		      &result);

@@ -15,12 +15,14 @@
 
 struct snapshot_args {
 	const char *tenant;
-	bool json, help;
+	bool json, help, processes;
 };
 
 static const struct option_def OPTIONS[] = {
 	{ "tenant", 0, OPT_STR, offsetof(struct snapshot_args, tenant), "NAME",
 	  "list, rm, for root: whose (list: default all; rm: default)" },
+	{ "processes", 0, OPT_FLAG, offsetof(struct snapshot_args, processes), NULL,
+	  "gVisor: with what runs, which warder restore without a COMMAND goes on with" },
 	{ "json", 0, OPT_FLAG, offsetof(struct snapshot_args, json), NULL,
 	  "one JSON object a snapshot" },
 	{ "help", 'h', OPT_FLAG, offsetof(struct snapshot_args, help), NULL, "this text" },
@@ -30,20 +32,25 @@ static const struct option_def OPTIONS[] = {
 static const char PURPOSE[] =
 	"Keep what is in /workspace, /tmp and /var/tmp of a sandbox of the agent under NAME, for its\n"
 	"tenant: files with their holes, directories, links and FIFOs, with permissions and times.\n"
-	"No processes: what comes back begins anew, among these files.\n"
+	"No processes, unless they are asked for: what comes back begins anew, among these files.\n"
 	"Not /run with its secrets, /dev/shm, sockets, setuid bits and extended attributes, nor a\n"
 	"--workspace or --rw directory of the host. The sandbox stands still meanwhile. At most 4G;\n"
 	"more, or a full disk, is an error, and then there is no snapshot. It lies in\n"
 	"<state>/snapshots/TENANT/NAME/files.tar.zst, root's alone, with its SHA-256, which is in\n"
-	"the record of both sessions and is checked by warder restore.";
+	"the record of both sessions and is checked by warder restore.\n\n"
+	"With --processes also their memory, with all that is in it, in processes.img. That needs\n"
+	"gVisor of 2024 or newer, --net none, a sandbox that began with a command and that no other\n"
+	"came into by exec, and no terminal. They go on, here and after warder restore, as after a\n"
+	"SIGSTOP and a SIGCONT; files that they had open must be among those that are kept.";
 
 static void print_text(const struct snapshots_row *row)
 {
 	char when[RFC3339_NS_LEN + 1];
 
 	rfc3339_ns(when, row->created_ns);
-	printf("%-24s  %-16s  %.19s  %8llu files  %10llu bytes  of %s\n", row->name, row->tenant,
-	       when, (unsigned long long)row->files, (unsigned long long)row->bytes, row->sandbox);
+	printf("%-24s  %-16s  %.19s  %8llu files  %10llu bytes  of %s%s\n", row->name, row->tenant,
+	       when, (unsigned long long)row->files, (unsigned long long)row->bytes, row->sandbox,
+	       row->processes ? ", with its processes" : "");
 }
 
 static int print(void *arg, const struct snapshots_row *row)
@@ -122,8 +129,8 @@ int cmd_snapshot(int argc, char **argv)
 		return cli_bad_usage("snapshot", &err);
 	}
 	q.sandbox = argv[1];
-	q.argv = (const char **)argv + 2;
-	q.argc = 1;
+	q.argv = (const char *[]){ argv[2], a.processes ? AGENT_PROCESSES : NULL, NULL };
+	q.argc = a.processes ? 2 : 1;
 	return agent_talk(&q, a.json ? NULL : print_line);
 }
 
@@ -151,7 +158,9 @@ int cmd_restore(int argc, char **argv)
 			"Have the agent make a sandbox that begins with the files of a snapshot: warder "
 			"create --from.\nPrints its id. The options are those of warder run; it is a new "
 			"sandbox with a record of its own,\nand under them, not under those that the "
-			"snapshot was taken under.",
+			"snapshot was taken under.\nOf a snapshot --processes they go on when no COMMAND is "
+			"given: only under the same runsc, platform\nand policy, so with the same options. "
+			"They stand still until the guest's view is there and who they\nare is in the record.",
 			RESTORE_OPTIONS);
 		return 0;
 	}

@@ -31,7 +31,7 @@ enum agent_op {
 	AGENT_PAUSE,
 	AGENT_RESUME,
 	AGENT_RM,
-	AGENT_SNAPSHOT,	   /* argv: its name */
+	AGENT_SNAPSHOT,	   /* argv: its name; "processes": with what runs */
 	AGENT_SNAPSHOTS,   /* rows of all of the tenant's */
 	AGENT_SNAPSHOT_RM, /* argv: names */
 	/* after the first packet */
@@ -42,6 +42,8 @@ enum agent_op {
 };
 
 extern const char *const agent_op_names[AGENT_OPS];
+
+#define AGENT_PROCESSES "processes"
 
 struct agent_request {
 	enum agent_op op;

@@ -517,7 +517,7 @@ static void read_control(struct engine *e)
 
 	if (passed >= 0 &&
 	    (n != sizeof(msg) || (msg.type != ENGINE_RULES && msg.type != ENGINE_WORKSPACE &&
-				  msg.type != ENGINE_NOTIFY)))
+				  msg.type != ENGINE_NOTIFY && msg.type != ENGINE_PROCESSES)))
 		close(take_fd(passed));
 	if (n == -EAGAIN || n == -EINTR)
 		return;
@@ -533,6 +533,8 @@ static void read_control(struct engine *e)
 		engine_begin_rules(e, &msg.rules, passed);
 	else if (msg.type == ENGINE_WORKSPACE)
 		workspace_take(&e->workspace, e->pipeline, e->opt->session.sandbox_id, passed);
+	else if (msg.type == ENGINE_PROCESSES)
+		engine_guest_processes(e, passed);
 	else if (msg.type == ENGINE_NOTIFY)
 		take_notify(e, &msg, passed);
 	else if (msg.type == ENGINE_THAW)

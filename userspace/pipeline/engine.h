@@ -64,6 +64,7 @@ enum engine_msg_type {
 	ENGINE_STOPPED, /* to root: text says why the sandbox stands still; empty: it goes on */
 	ENGINE_NOTIFY, /* to engine, with a descriptor: the listener of the payload's filter; without: text says why
 			* there is none */
+	ENGINE_PROCESSES, /* to engine, with a descriptor: what goes on in the guest (guest_known.c) */
 	ENGINE_WORKSPACE, /* to root: an operator wants the workspace compared; to engine, with a
 			     * descriptor: what was found */
 };
@@ -128,6 +129,8 @@ int engine_send_rules(int fd, int texts_fd, const struct engine_rules *rules);
 void engine_send_thaw(int fd);
 /* `listener` becomes the engine's alone; -1: there is none, and `why`. */
 int engine_send_notify(int fd, int listener, const char *why);
+/* What a sentry says of processes that were kept. */
+int engine_send_processes(int fd, int processes_fd);
 /* What workspace_compare has written to `items_fd`. */
 int engine_send_workspace(int fd, int items_fd);
 /* The sandbox is empty: drain, seal, export, and tell. Waits for the answer. */

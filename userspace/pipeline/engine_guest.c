@@ -6,10 +6,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bpf/abi/maps.h"
 #include "userspace/base/auto.h"
 #include "userspace/base/clock.h"
+#include "userspace/base/fd.h"
 
 #define CLOSED_WAIT_NS (200 * NSEC_PER_MSEC) /* a record of the host's kernel is here long before */
 #define OFFSET_TRIES   8
@@ -220,6 +222,26 @@ uint64_t engine_guest_deadline(const struct engine *e)
 	if (g->closed_at && !g->closed_told && !g->sentry_ended)
 		return g->closed_at + CLOSED_WAIT_NS;
 	return g->guest ? guest_deadline(g->guest) : UINT64_MAX;
+}
+
+void engine_guest_processes(struct engine *e, int fd)
+{
+	auto_close int own = fd;
+	auto_free char *text = NULL;
+	size_t n = 0;
+	int r = e->guest.guest && own >= 0 ? 0 : -ENOENT;
+
+	if (r == 0 && lseek(own, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r == 0)
+		r = fd_read_text(own, GUEST_KNOWN_MAX, &text, &n);
+	if (r == 0)
+		r = guest_known(e->guest.guest, (struct str){ text, n }, clock_boot_ns());
+	if (r < 0) /* and they do not go on */
+		suspect(e, WIRE_ESCAPE_GUEST_DIVERGENCE,
+			"the sentry did not say which processes were kept");
+	else
+		look_at_guest(e);
 }
 
 void engine_guest_died(struct engine *e, const struct run_facts *facts, const struct outcome *o)

@@ -94,6 +94,8 @@ bool engine_guest_read(struct engine *e, bool all);
 void engine_guest_host_read(struct engine *e, uint64_t boot_ns);
 /* Tells what is wrong with the view itself, and what has waited too long. */
 void engine_guest_check(struct engine *e);
+/* Takes in what goes on there, from `fd`, which is closed. */
+void engine_guest_processes(struct engine *e, int fd);
 /* The sandbox is empty: an end of the sentry that nobody on this side wanted is told. */
 void engine_guest_died(struct engine *e, const struct run_facts *facts, const struct outcome *o);
 /* CLOCK_BOOTTIME; UINT64_MAX = none. */

@@ -161,6 +161,13 @@ int engine_send_notify(int fd, int listener, const char *why)
 	return send_with_fd(fd, &msg, listener);
 }
 
+int engine_send_processes(int fd, int processes_fd)
+{
+	const struct engine_msg msg = { .type = ENGINE_PROCESSES };
+
+	return send_with_fd(fd, &msg, processes_fd);
+}
+
 int engine_send_workspace(int fd, int items_fd)
 {
 	const struct engine_msg msg = { .type = ENGINE_WORKSPACE };

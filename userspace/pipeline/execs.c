@@ -222,6 +222,7 @@ static void take_exec(struct execs *x, struct hub_msg *m)
 	}
 	job->id = m->id;
 	job->runs = true;
+	x->any = true;
 	x->running++;
 	keep_words(x, job, m);
 	if (begin(x, job, m, &err) < 0) {
@@ -257,7 +258,7 @@ static void take_snapshot(struct execs *x, const struct hub_msg *m)
 	else if (n >= m->n || m->words[m->n - 1] || parse_u64(word[1], &max) < 0)
 		fail_errno(x, m->id, EXIT_OURS, -EINVAL, "malformed request");
 	else
-		x->snapshot(x->arg, m->id, word[0], max, word[2]);
+		x->snapshot(x->arg, m->id, word[0], max, word[2], m->code);
 }
 
 /* Its terminal came: what it shows goes through a relay like all output. */

@@ -25,11 +25,13 @@ struct execs {
 	struct exec_job job[SANDBOX_EXECS_MAX];
 	int clients, running;
 	/* A snapshot is wanted; answered by execs_answer with this id. NULL: none can be taken. */
-	void (*snapshot)(void *arg, uint32_t id, const char *name, uint64_t max, const char *who);
+	void (*snapshot)(void *arg, uint32_t id, const char *name, uint64_t max, const char *who,
+			 bool processes);
 	/* One began whose words are kept. NULL: nobody is told. */
 	void (*began)(void *arg, uint32_t pid, const char *words, size_t n);
 	void *arg;
 	bool gone; /* whom the first command ran for has gone */
+	bool any;  /* there was one */
 	uint64_t
 		idle_ns; /* CLOCK_MONOTONIC: since then nothing ran and nobody was there; 0 = not now */
 };

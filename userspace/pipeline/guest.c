@@ -139,7 +139,7 @@ uint64_t guest_time(const struct guest *g, const struct seccheck_msg *m)
 }
 
 /* One offset for all: with the pid it says which process it is. */
-static uint64_t start_of(const struct guest *g, int64_t real_ns)
+uint64_t guest_start_of(const struct guest *g, int64_t real_ns)
 {
 	uint64_t t = (uint64_t)real_ns - (uint64_t)g->opt.real_offset_ns;
 
@@ -152,7 +152,7 @@ struct wire_hdr guest_header(const struct guest *g, const struct seccheck_msg *m
 	struct wire_hdr h = {
 		.kind = (uint16_t)kind,
 		.ts = guest_time(g, m),
-		.start = start_of(g, m->c.group_start_ns),
+		.start = guest_start_of(g, m->c.group_start_ns),
 		.sandbox = g->opt.sandbox_id,
 		.tgid = (uint32_t)m->c.tgid,
 		.tid = (uint32_t)m->c.tid,
@@ -242,7 +242,7 @@ static void cloned(struct guest *g, const struct seccheck_msg *m)
 	}
 	w.h.ret = m->new_tgid;
 	w.child_tgid = w.child_nspid = (uint32_t)m->new_tgid;
-	w.child_start = start_of(g, m->new_start_ns);
+	w.child_start = guest_start_of(g, m->new_start_ns);
 	w.clone_flags = m->flags;
 	guest_begin(g, sizeof(w));
 	guest_send(g, &w, sizeof(w));

@@ -55,6 +55,10 @@ void guest_free(struct guest *g);
 /* One packet, taken off the socket at `boot_ns`; real_offset_ns is today's. What is in it cannot make it fail: it is
  * counted. */
 void guest_packet(struct guest *g, struct str packet, uint64_t boot_ns, int64_t real_offset_ns);
+/* Processes that were kept and go on here, as the sentry lists them (gVisor: runsc/boot/procfs/dump.go, JSON): each is told
+ * as a program, of vantage `runtime`, since nobody saw it begin. Counts as the guest's start. -EBADMSG: none of that. */
+#define GUEST_KNOWN_MAX (17u << 20)
+int guest_known(struct guest *g, struct str text, uint64_t boot_ns);
 /* What has waited too long for what belongs to it. */
 void guest_tick(struct guest *g, uint64_t boot_ns);
 /* CLOCK_BOOTTIME of the next tick that is needed; UINT64_MAX = none. */

@@ -62,6 +62,8 @@ struct guest {
 struct guest_process *guest_process(struct guest *g, int32_t pid, bool make);
 /* The message's time as CLOCK_BOOTTIME. */
 uint64_t guest_time(const struct guest *g, const struct seccheck_msg *m);
+/* A time of the sentry's clock, as one of a process's start. */
+uint64_t guest_start_of(const struct guest *g, int64_t real_ns);
 /* Everything of the header but nr and ret. */
 struct wire_hdr guest_header(const struct guest *g, const struct seccheck_msg *m,
 			     enum wire_kind kind);

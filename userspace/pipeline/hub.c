@@ -197,7 +197,8 @@ static void begin_snapshot(struct hub *h, struct hub_client *c, const struct age
 	if (!s)
 		return say_error(h, c, EXIT_OURS, EBUSY, "too many commands run in this sandbox");
 	m->id = s->id;
-	if (q->argc != 2)
+	m->code = q->argc == 3; /* what runs, too */
+	if (q->argc != 2 && q->argc != 3)
 		say_error(h, c, EXIT_OURS, EINVAL, "one name of a snapshot, and its room");
 	else if (!add_words(m, q->argv, 2) || !add_words(m, &who, 1) ||
 		 hub_send(h->keeper, m, -1) < 0)

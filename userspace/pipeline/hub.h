@@ -21,7 +21,7 @@ enum hub_msg_type {
 	HUB_CLOSED,   /* nobody reads this command's output any more */
 	HUB_GONE,     /* whom the first command ran for has gone: end it */
 	HUB_CLIENTS,  /* code = how many are there now */
-	HUB_SNAPSHOT, /* words: name, bytes it may have, for whom */
+	HUB_SNAPSHOT, /* words: name, bytes it may have, for whom; code 1: with what runs */
 	/* to the hub */
 	HUB_OPENED, /* three of them, each with a descriptor: code 0 = stdin, 1 = stdout, 2 = stderr; tty: only 0, 1 */
 	HUB_STARTED,

@@ -49,7 +49,7 @@ int run_block_signals(struct run *run, struct err *err)
 
 bool run_has_first(const struct run *run)
 {
-	return run->spec.argv[0];
+	return run->spec.argv[0] || run->opt->processes_fd > 0;
 }
 
 bool run_ends_stopped(const struct run *run, uint32_t sig)
@@ -162,7 +162,9 @@ static bool hear_sandbox(struct run *run, int *ret_start, struct err *err)
 		execs_started(&run->execs);
 		run_tell_host_log(run, NULL);
 	}
-	return sandbox_dispatch(run->sandbox) != SANDBOX_RUNNING;
+	r = sandbox_dispatch(run->sandbox);
+	run_hear_checkpoint(run);
+	return r != SANDBOX_RUNNING;
 }
 
 /* GVisor says nothing when it could not set up what it is to tell, and runs on: who tells nothing is not let run.

@@ -50,6 +50,7 @@ struct run_options {
 	bool dry_run_actions;  /* actions of rules are told, not done */
 	const struct snapshots_row *restore; /* begin with these files; NULL = with none */
 	int restore_fd;			     /* its archive */
+	int processes_fd; /* and go on with what ran then, in place of a command; 0 = with nothing */
 	bool host_workspace; /* /workspace is a directory of the operator: nothing to snapshot */
 	int hub_fd;	     /* the keeper's end (hub.h); 0 = nobody can speak with the sandbox */
 	const struct run_door *door; /* NULL: it begins at once */

@@ -63,29 +63,67 @@ void run_tell_snapshot(struct run *run, const struct snapshots_row *row, const c
 {
 	auto_buf struct buf rec = { 0 };
 
-	if (record_snapshot(&rec, run->id, row, who, is_restore, r) == 0)
+	if (record_snapshot(&rec, run->id, row, who, is_restore, false, r) == 0)
+		engine_send_record(run->engine_fd, rec.p, rec.n);
+	if (r == 0 && row->processes && (!is_restore || run->opt->processes_fd > 0) &&
+	    record_snapshot(&rec, run->id, row, who, is_restore, true, r) == 0)
 		engine_send_record(run->engine_fd, rec.p, rec.n);
 }
 
-static int begin_snapshot(struct run *run, const char *name, uint64_t max, struct err *err)
+/* What a checkpoint can have in it. Who came by `runsc exec` is not given its descriptors back, nor are its children. */
+static int check_processes(const struct run *run, struct sandbox_runtime *ret, struct err *err)
 {
+	int r = sandbox_plan_keeps(run->plan, ret, err);
+
+	if (r < 0)
+		return err_wrap(err, r, "snapshot");
+	if (run->execs.any)
+		return err_set(err, EOPNOTSUPP,
+			       "snapshot: commands came into this sandbox (warder exec): what they "
+			       "left cannot go on elsewhere, so its processes are not kept");
+	if (!run_has_first(run))
+		return err_set(err, EOPNOTSUPP,
+			       "snapshot: this sandbox began without a command: there are no "
+			       "processes to keep");
+	return run->stopped ? err_set(err, EAGAIN,
+				      "snapshot: the sandbox stands still: its processes "
+				      "cannot be written down")
+			    : 0;
+}
+
+static int begin_snapshot(struct run *run, const char *name, uint64_t max, bool processes,
+			  struct err *err)
+{
+	struct sandbox_runtime runtime = { 0 };
+	int r = 0;
+
 	if (run->starting)
 		return err_set(err, EAGAIN, "the sandbox does not run yet");
 	if (run->opt->host_workspace)
 		return err_set(err, EOPNOTSUPP,
 			       "snapshot: /workspace is a directory of the host: it is not the "
 			       "sandbox's to copy");
+	if (run->snapshot.busy)
+		return err_set(err, EBUSY, "a snapshot of this sandbox is being taken");
+	if (processes)
+		r = check_processes(run, &runtime, err);
+	if (r < 0)
+		return r;
+	run->snapshot.processes = processes;
+	snprintf(run->snapshot_runtime, sizeof(run->snapshot_runtime), "runsc %s %s",
+		 runtime.version, runtime.platform);
 	return snapshot_job_begin(&run->snapshot, run->sandbox,
 				  run->spec.tenant ? run->spec.tenant : "default", name, max,
 				  run->uid, run->gid, err);
 }
 
-void run_want_snapshot(void *arg, uint32_t id, const char *name, uint64_t max, const char *who)
+void run_want_snapshot(void *arg, uint32_t id, const char *name, uint64_t max, const char *who,
+		       bool processes)
 {
 	struct snapshots_row row = { 0 };
 	struct run *run = arg;
 	struct err err = { 0 };
-	int r = begin_snapshot(run, name, max, &err);
+	int r = begin_snapshot(run, name, max, processes, &err);
 
 	if (r == 0) {
 		run->snapshot.id = id;
@@ -111,8 +149,12 @@ void run_end_snapshot(struct run *run)
 	snprintf(row->session, sizeof(row->session), "%s", run->result->session);
 	snprintf(row->sandbox, sizeof(row->sandbox), "%s", run->name);
 	snprintf(row->policy, sizeof(row->policy), "%s", sandbox_plan_hash(run->plan));
+	if (run->snapshot.processes)
+		snprintf(row->runtime, sizeof(row->runtime), "%s", run->snapshot_runtime);
 	r = snapshot_job_end(&run->snapshot, run->sandbox, &err);
 	engine_send_thaw(run->engine_fd);
+	if (run->snapshot.processes && run->snapshot.written)
+		sandbox_go_on(run->sandbox);
 	run_tell_snapshot(run, row, run->snapshot.who, false, r);
 	json_init(&j, &text);
 	snapshots_json(&j, row);
@@ -121,4 +163,36 @@ void run_end_snapshot(struct run *run)
 		execs_answer(&run->execs, run->snapshot.id, r, err_text(&err));
 	else
 		execs_answer(&run->execs, run->snapshot.id, 0, text.failed ? "null" : text.p);
+}
+
+static void fail_snapshot(struct run *run, int r, const struct err *why)
+{
+	const struct snapshots_row row = run->snapshot.file.row;
+
+	snapshot_job_drop(&run->snapshot);
+	sandbox_go_on(run->sandbox);
+	run_tell_snapshot(run, &row, run->snapshot.who, false, r);
+	execs_answer(&run->execs, run->snapshot.id, r, err_text(why));
+}
+
+void run_hear_checkpoint(struct run *run)
+{
+	struct err err = { 0 };
+	int r = sandbox_checkpoint_end(run->sandbox, &err);
+
+	if (r == -EINPROGRESS)
+		return;
+	if (!run->snapshot.busy || !run->snapshot.processes) { /* it was given up */
+		sandbox_go_on(run->sandbox);
+		return;
+	}
+	if (r < 0 && snapshot_job_has_failed(&run->snapshot)) {
+		run_end_snapshot(run);
+		sandbox_go_on(run->sandbox);
+		return;
+	}
+	if (r == 0)
+		r = snapshot_job_written(&run->snapshot, run->sandbox, &err);
+	if (r < 0)
+		fail_snapshot(run, r, &err);
 }

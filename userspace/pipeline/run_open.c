@@ -295,6 +295,44 @@ static int start_egress(struct run *run, struct err *err)
 	return r;
 }
 
+/* What goes on when processes were kept: from the sentry to the engine, unread. */
+static int pass_processes(void *arg, int fd)
+{
+	const struct run *run = arg;
+
+	return engine_send_processes(run->engine_fd, fd);
+}
+
+/* They are for the very runtime that wrote them, and for the law they lived under. */
+static int check_processes(struct run *run, struct err *err)
+{
+	const struct snapshots_row *row = run->opt->restore;
+	struct sandbox_runtime own;
+	char text[sizeof(row->runtime)];
+	int r;
+
+	if (run->opt->processes_fd <= 0)
+		return 0;
+	r = sandbox_plan_keeps(run->plan, &own, err);
+	if (r < 0)
+		return err_wrap(err, r, "snapshot '%s'", row->name);
+	snprintf(text, sizeof(text), "runsc %s %s", own.version, own.platform);
+	if (strcmp(text, row->runtime) != 0)
+		return err_set(
+			err, EXDEV,
+			"snapshot '%s': its processes go on under '%s' alone, and this is '%s' "
+			"(with a command only its files are taken)",
+			row->name, row->runtime, text);
+	if (strcmp(sandbox_plan_hash(run->plan), row->policy) != 0)
+		return err_set(
+			err, EXDEV,
+			"snapshot '%s': its processes go on under the policy that they had "
+			"alone, %.12s, and this is %.12s: give the same options (with a command "
+			"only its files are taken)",
+			row->name, row->policy, sandbox_plan_hash(run->plan));
+	return 0;
+}
+
 /* Of a sandbox that has a kernel of its own the host's kernel sees little: that one is asked, too. */
 static int open_guest(struct run *run, struct err *err)
 {
@@ -317,6 +355,7 @@ static int open_guest(struct run *run, struct err *err)
 	r = gvisor_guest_new(&run->guest, path, 0, err);
 	if (r < 0)
 		return r;
+	gvisor_guest_on_processes(run->guest, pass_processes, run);
 	sandbox_set_guest(run->sandbox, gvisor_guest_view(run->guest));
 	return 0;
 }
@@ -365,6 +404,8 @@ int run_prepare(struct run *run, struct err *err)
 	if (r > 0 && run->opt->hub_fd <= 0) /* an agent's client has nothing to do with it */
 		log_info("removed what %d killed sandbox%s left behind", r, r == 1 ? "" : "es");
 	r = sandbox_plan_new(&run->plan, &run->spec, err);
+	if (r == 0)
+		r = check_processes(run, err);
 	if (r < 0)
 		return r;
 	read_places(run);
@@ -394,6 +435,8 @@ int run_prepare(struct run *run, struct err *err)
 	if (r < 0)
 		return r;
 	sandbox_set_egress(run->sandbox, run->egress);
+	if (run->opt->processes_fd > 0)
+		sandbox_set_processes(run->sandbox, run->opt->processes_fd);
 	r = open_guest(run, err);
 	if (r < 0)
 		return r;

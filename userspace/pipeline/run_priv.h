@@ -30,6 +30,7 @@ struct run {
 	struct sampler sampler;
 	struct workspace_job workspace;
 	struct snapshot_job snapshot;
+	char snapshot_runtime[96]; /* of snapshots_row, for the one under way */
 	struct capture_usage usage;
 	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
 	struct execs execs;
@@ -149,7 +150,11 @@ void run_tell_snapshot(struct run *run, const struct snapshots_row *row, const c
 		       bool is_restore, int r);
 
 /* By somebody at the other end of the hub. */
-void run_want_snapshot(void *arg, uint32_t id, const char *name, uint64_t max, const char *who);
+void run_want_snapshot(void *arg, uint32_t id, const char *name, uint64_t max, const char *who,
+		       bool processes);
+
+/* All of what runs is written down for one, or it could not be. */
+void run_hear_checkpoint(struct run *run);
 
 /* The one that is being made has ended: its outcome to who asked for it, and into the record. */
 void run_end_snapshot(struct run *run);

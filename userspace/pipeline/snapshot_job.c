@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,9 +29,12 @@
 #define FREEZE_MS  10000
 #define RESTORE_MS 600000
 #define MEMORY_MAX (512ull << 20)
+#define PROCESSES  "/processes"
 
 struct snapshot_shared {
 	int result;
+	uint64_t processes; /* bytes, and their digest */
+	uint8_t processes_sha256[32];
 	struct archive_facts facts;
 	struct err err;
 };
@@ -82,17 +86,43 @@ struct pack {
 	struct sandbox_dir dirs[SANDBOX_DIRS_MAX];
 	size_t n;
 	int events, out;
+	int from, processes; /* what the runtime writes of what runs, and where it goes; -1 */
 	uint64_t max;
 	uid_t uid;
 	gid_t gid;
 };
+
+/* Bytes of somebody who may be in the guest's hands: they are counted, and not looked at. */
+static int copy_processes(const struct pack *p, struct snapshot_shared *shared)
+{
+	static uint8_t bytes[65536];
+	crypto_hash_sha256_state st;
+	uint64_t all = 0;
+	ssize_t n;
+	int r = 0;
+
+	crypto_hash_sha256_init(&st);
+	while (r == 0 && (n = read(p->from, bytes, sizeof(bytes))) != 0) {
+		if (n < 0)
+			return err_set(&shared->err, errno, "snapshot: processes: %m");
+		all += (size_t)n;
+		if (all > p->max)
+			return err_set(&shared->err, EFBIG,
+				       "snapshot: its processes are more than may be kept");
+		crypto_hash_sha256_update(&st, bytes, (size_t)n);
+		r = fd_write_all(p->processes, (const char *)bytes, (size_t)n);
+	}
+	crypto_hash_sha256_final(&st, shared->processes_sha256);
+	shared->processes = all;
+	return r < 0 ? err_set(&shared->err, -r, "snapshot: processes: %m") : 0;
+}
 
 static int pack(const struct pack *p, struct snapshot_shared *shared)
 {
 	const struct rlimit memory = { MEMORY_MAX, MEMORY_MAX };
 	struct workspace_place places[SANDBOX_DIRS_MAX];
 	struct confine_place only[SANDBOX_DIRS_MAX] = { 0 };
-	int keep[SANDBOX_DIRS_MAX + 2], r;
+	int keep[SANDBOX_DIRS_MAX + 4], r;
 
 	for (size_t i = 0; i < p->n; i++) {
 		places[i] = (struct workspace_place){ p->dirs[i].inside, p->dirs[i].fd };
@@ -100,7 +130,9 @@ static int pack(const struct pack *p, struct snapshot_shared *shared)
 	}
 	keep[p->n] = p->out;
 	keep[p->n + 1] = p->events;
-	r = fd_keep_only(keep, p->n + 2);
+	keep[p->n + 2] = p->from;
+	keep[p->n + 3] = p->processes;
+	r = fd_keep_only(keep, p->n + (p->from < 0 ? 2 : 4));
 	if (r == 0 && setrlimit(RLIMIT_DATA, &memory) < 0)
 		r = -errno;
 	if (r == 0)
@@ -111,13 +143,17 @@ static int pack(const struct pack *p, struct snapshot_shared *shared)
 		r = confine_files_only(only, p->n, &shared->err);
 	if (r == 0)
 		r = confine_calls(CONFINE_LOOK, &shared->err);
-	if (r == 0)
-		r = wait_frozen(p->events);
+	if (r == 0 && p->from >= 0)
+		r = copy_processes(p, shared);
+	if (r < 0)
+		return r;
+	r = wait_frozen(p->events);
 	if (r == -ETIMEDOUT)
 		return err_set(&shared->err, ETIMEDOUT,
 			       "snapshot: the sandbox does not stand still");
 	if (r == 0)
-		r = archive_pack(&shared->facts, places, p->n, p->max, p->out, &shared->err);
+		r = archive_pack(&shared->facts, places, p->n, p->max - shared->processes, p->out,
+				 &shared->err);
 	if (r == 0 && !is_frozen(p->events))
 		r = err_set(&shared->err, EAGAIN,
 			    "snapshot: the sandbox was let go on while it was taken");
@@ -146,10 +182,42 @@ static int start(struct snapshot_job *j, const struct pack *p, struct err *err)
 	return err_set(err, errno, "snapshot: %m");
 }
 
-int snapshot_job_begin(struct snapshot_job *j, const struct sandbox *s, const char *tenant,
+static int freeze(const struct sandbox *s, struct err *err)
+{
+	if (pwrite(sandbox_freeze_fd(s), "1", 1, 0) != 1)
+		return err_set(err, errno, "snapshot: cgroup.freeze: %m");
+	return 0;
+}
+
+/* The other end of the pipe is the runtime's alone: its end is the end of the bytes. */
+static int write_processes(struct snapshot_job *j, struct sandbox *s, struct pack *p,
+			   struct err *err)
+{
+	int ends[2], r = snapshots_add_processes(&j->file, err);
+
+	if (r < 0)
+		return r;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(err, errno, "snapshot: pipe: %m");
+	p->from = ends[0];
+	p->processes = j->file.processes;
+	r = sandbox_checkpoint(s, ends[1], err);
+	close(ends[1]);
+	return r;
+}
+
+int snapshot_job_written(struct snapshot_job *j, const struct sandbox *s, struct err *err)
+{
+	j->written = true;
+	return freeze(s, err);
+}
+
+int snapshot_job_begin(struct snapshot_job *j, struct sandbox *s, const char *tenant,
 		       const char *name, uint64_t max, uid_t uid, gid_t gid, struct err *err)
 {
-	struct pack p = { .events = -1, .max = max, .uid = uid, .gid = gid };
+	struct pack p = {
+		.events = -1, .from = -1, .processes = -1, .max = max, .uid = uid, .gid = gid
+	};
 	int r;
 
 	if (j->busy)
@@ -165,19 +233,26 @@ int snapshot_job_begin(struct snapshot_job *j, const struct sandbox *s, const ch
 	p.events = openat(sandbox_cgroup_fd(s), "cgroup.events", O_RDONLY | O_CLOEXEC);
 	if (!j->shared || p.events < 0)
 		r = err_set(err, errno, "snapshot: %m");
-	if (r == 0 && pwrite(sandbox_freeze_fd(s), "1", 1, 0) != 1)
-		r = err_set(err, errno, "snapshot: cgroup.freeze: %m");
-	j->let_go = false;
+	if (r == 0)
+		r = j->processes ? write_processes(j, s, &p, err) : freeze(s, err);
+	j->let_go = j->written = false;
 	if (r == 0)
 		r = start(j, &p, err);
 	if (p.events >= 0)
 		close(p.events);
+	if (p.from >= 0)
+		close(p.from);
 	j->busy = true;
 	if (r < 0) {
 		j->pid = 0;
 		snapshot_job_drop(j);
 	}
 	return r;
+}
+
+bool snapshot_job_has_failed(const struct snapshot_job *j)
+{
+	return j->busy && j->shared->result < 0;
 }
 
 int snapshot_job_fd(const struct snapshot_job *j)
@@ -214,6 +289,9 @@ int snapshot_job_end(struct snapshot_job *j, const struct sandbox *s, struct err
 		row->files = j->shared->facts.files;
 		row->bytes = j->shared->facts.bytes;
 		row->stored = j->shared->facts.stored;
+		row->processes = j->shared->processes;
+		memcpy(row->processes_sha256, j->shared->processes_sha256,
+		       sizeof(row->processes_sha256));
 		memcpy(row->sha256, j->shared->facts.sha256, sizeof(row->sha256));
 		r = snapshots_commit(&j->file, err);
 	}
@@ -281,21 +359,23 @@ static struct wire_str tail(struct buf *out, const char *z)
 }
 
 int record_snapshot(struct buf *out, uint32_t sandbox_id, const struct snapshots_row *row,
-		    const char *who, bool is_restore, int r)
+		    const char *who, bool is_restore, bool processes, int r)
 {
+	char name[sizeof(row->name) + sizeof(PROCESSES)];
 	struct wire_snapshot w = {
 		.h = record_header(sandbox_id,
 				   is_restore ? WIRE_SESSION_RESTORE : WIRE_SESSION_SNAPSHOT),
-		.files = row->files,
-		.bytes = row->bytes,
-		.stored = row->stored,
+		.files = processes ? 0 : row->files,
+		.bytes = processes ? row->processes : row->bytes,
+		.stored = processes ? row->processes : row->stored,
 	};
 
 	w.h.ret = r;
-	memcpy(w.sha256, row->sha256, sizeof(w.sha256));
+	memcpy(w.sha256, processes ? row->processes_sha256 : row->sha256, sizeof(w.sha256));
+	snprintf(name, sizeof(name), "%s%s", row->name, processes ? PROCESSES : "");
 	buf_reset(out);
 	buf_add(out, &w, sizeof(w));
-	w.name = tail(out, row->name);
+	w.name = tail(out, name);
 	w.session = is_restore ? tail(out, row->session) : (struct wire_str){ 0, 0 };
 	w.who = tail(out, who);
 	return record_finish(out, &w, sizeof(w));

@@ -18,25 +18,31 @@ struct snapshot_job {
 	pid_t pid;
 	struct snapshots_new file;
 	struct snapshot_shared *shared;
-	bool let_go; /* it was thawed meanwhile */
+	bool let_go;	/* it was thawed meanwhile */
+	bool processes; /* what runs, too: that comes first, */
+	bool written;	/* and is all there */
 };
 
 /* `max`: bytes of it. The sandbox is being frozen when this returns. */
-int snapshot_job_begin(struct snapshot_job *j, const struct sandbox *s, const char *tenant,
+int snapshot_job_begin(struct snapshot_job *j, struct sandbox *s, const char *tenant,
 		       const char *name, uint64_t max, uid_t uid, gid_t gid, struct err *err);
+/* The same with j->processes: it is frozen by snapshot_job_written, when sandbox_checkpoint_end says so. */
+int snapshot_job_written(struct snapshot_job *j, const struct sandbox *s, struct err *err);
 /* Readable when there is something to end; -1: there is nothing. */
 int snapshot_job_fd(const struct snapshot_job *j);
 /* The result, at most a moment after snapshot_job_fd was readable. Then the sandbox may go on, which is not done
  * here. On success the snapshot is there, and j->file.row is about it. Anyhow j->file.row.name is its name. */
 int snapshot_job_end(struct snapshot_job *j, const struct sandbox *s, struct err *err);
+/* Has who packs given up? Then that is why nothing more can be written. */
+bool snapshot_job_has_failed(const struct snapshot_job *j);
 /* Without a result. */
 void snapshot_job_drop(struct snapshot_job *j);
 
 /* Fill a new sandbox from the archive. */
 int snapshot_restore(struct sandbox *s, const struct snapshots_row *row, int fd, struct err *err);
 
-/* Records of both. `r`: 0 or -errno. */
+/* Records of both. `r`: 0 or -errno. What ran is told by one of its own, whose name says so. */
 int record_snapshot(struct buf *out, uint32_t sandbox_id, const struct snapshots_row *row,
-		    const char *who, bool is_restore, int r);
+		    const char *who, bool is_restore, bool processes, int r);
 
 #endif

@@ -22,6 +22,7 @@
 
 #define KIND	  "snapshots"
 #define ARCHIVE	  "files.tar.zst"
+#define PROCESSES "processes.img"
 #define ABOUT	  "snapshot.json"
 #define ABOUT_MAX 4096
 #define NEW_OF	  ".new-" /* locked as long as somebody works on it */
@@ -126,7 +127,7 @@ int snapshots_begin(struct snapshots_new *ret, const char *tenant, const char *n
 {
 	int r = check(tenant, name, err);
 
-	*ret = (struct snapshots_new){ .all = -1, .dir = -1, .file = -1 };
+	*ret = (struct snapshots_new){ .all = -1, .dir = -1, .file = -1, .processes = -1 };
 	if (r < 0)
 		return r;
 	snprintf(ret->row.name, sizeof(ret->row.name), "%s", name);
@@ -137,6 +138,13 @@ int snapshots_begin(struct snapshots_new *ret, const char *tenant, const char *n
 	if (r < 0)
 		snapshots_done(ret);
 	return r;
+}
+
+int snapshots_add_processes(struct snapshots_new *n, struct err *err)
+{
+	n->processes =
+		openat(n->dir, PROCESSES, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return n->processes < 0 ? err_set(err, errno, "snapshot '%s': %m", n->row.name) : 0;
 }
 
 int snapshots_commit(struct snapshots_new *n, struct err *err)
@@ -150,7 +158,7 @@ int snapshots_commit(struct snapshots_new *n, struct err *err)
 	snapshots_json(&j, &n->row);
 	if (text.failed)
 		r = -ENOMEM;
-	if (r == 0 && fsync(n->file) < 0)
+	if (r == 0 && (fsync(n->file) < 0 || (n->processes >= 0 && fsync(n->processes) < 0)))
 		r = -errno;
 	if (r == 0)
 		r = file_replace_at(n->dir, ABOUT, text.p, text.n, 0600);
@@ -173,6 +181,8 @@ void snapshots_done(struct snapshots_new *n)
 	n->tmp[0] = 0;
 	if (n->file >= 0)
 		close(take_fd(n->file));
+	if (n->processes >= 0)
+		close(take_fd(n->processes));
 	if (n->dir >= 0)
 		close(take_fd(n->dir));
 	if (n->all >= 0)
@@ -215,6 +225,16 @@ void snapshots_json(struct json *j, const struct snapshots_row *row)
 	json_key(j, "sha256");
 	sodium_bin2hex(hex, sizeof(hex), row->sha256, sizeof(row->sha256));
 	json_strz(j, hex);
+	json_key(j, "processes");
+	json_u64(j, row->processes);
+	if (row->processes) {
+		json_key(j, "processes_sha256");
+		sodium_bin2hex(hex, sizeof(hex), row->processes_sha256,
+			       sizeof(row->processes_sha256));
+		json_strz(j, hex);
+		json_key(j, "runtime");
+		json_strz(j, row->runtime);
+	}
 	json_object_end(j);
 }
 
@@ -227,6 +247,13 @@ static bool take_text(struct str s, char *ret, size_t size)
 	return true;
 }
 
+static bool read_digest(struct str s, uint8_t ret[32])
+{
+	size_t n;
+
+	return sodium_hex2bin(ret, 32, s.p, s.n, NULL, &n, NULL) == 0 && n == 32;
+}
+
 static bool read_member(struct json_reader *r, struct str key, struct snapshots_row *row)
 {
 	const struct {
@@ -237,16 +264,17 @@ static bool read_member(struct json_reader *r, struct str key, struct snapshots_
 		      { "tenant", row->tenant, sizeof(row->tenant) },
 		      { "session", row->session, sizeof(row->session) },
 		      { "sandbox", row->sandbox, sizeof(row->sandbox) },
-		      { "policy", row->policy, sizeof(row->policy) } };
+		      { "policy", row->policy, sizeof(row->policy) },
+		      { "runtime", row->runtime, sizeof(row->runtime) } };
 	const struct {
 		const char *key;
 		uint64_t *at;
 	} numbers[] = { { "created_ns", &row->created_ns },
 			{ "files", &row->files },
 			{ "bytes", &row->bytes },
-			{ "stored", &row->stored } };
+			{ "stored", &row->stored },
+			{ "processes", &row->processes } };
 	struct str s;
-	size_t n;
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (str_eqz(key, texts[i].key))
@@ -257,9 +285,9 @@ static bool read_member(struct json_reader *r, struct str key, struct snapshots_
 	if (!json_read_string(r, &s))
 		return false;
 	if (str_eqz(key, "sha256"))
-		return sodium_hex2bin(row->sha256, sizeof(row->sha256), s.p, s.n, NULL, &n, NULL) ==
-			       0 &&
-		       n == sizeof(row->sha256);
+		return read_digest(s, row->sha256);
+	if (str_eqz(key, "processes_sha256"))
+		return read_digest(s, row->processes_sha256);
 	return str_eqz(key, "created");
 }
 
@@ -315,6 +343,45 @@ int snapshots_open(struct snapshots_row *ret, int *ret_fd, const char *tenant, c
 	return 0;
 }
 
+static bool has_digest(int fd, const uint8_t sha256[32])
+{
+	crypto_hash_sha256_state st;
+	uint8_t bytes[65536], sum[32];
+	ssize_t n;
+
+	crypto_hash_sha256_init(&st);
+	while ((n = read(fd, bytes, sizeof(bytes))) > 0)
+		crypto_hash_sha256_update(&st, bytes, (size_t)n);
+	crypto_hash_sha256_final(&st, sum);
+	return n == 0 && sodium_memcmp(sum, sha256, sizeof(sum)) == 0 &&
+	       lseek(fd, 0, SEEK_SET) == 0;
+}
+
+int snapshots_open_processes(int *ret_fd, const struct snapshots_row *row, struct err *err)
+{
+	auto_close int all = -1, dir = -1, fd = -1;
+	int r = tenant_dir_open(&all, KIND, row->tenant, false, NULL);
+	struct stat st;
+
+	if (!row->processes)
+		return err_set(err, ENOENT, "snapshot '%s' has no processes", row->name);
+	if (r == 0)
+		dir = openat(all, row->name, TENANT_DIR_FLAGS);
+	if (dir >= 0)
+		fd = openat(dir, PROCESSES, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(err, r < 0 ? r : errno, "snapshot '%s': its processes: %m",
+			       row->name);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077 ||
+	    (uint64_t)st.st_size != row->processes || !has_digest(fd, row->processes_sha256))
+		return err_set(err, EBADMSG,
+			       "snapshot '%s' is damaged: its processes are not those "
+			       "that were kept",
+			       row->name);
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
 /* ---- all of them ---- */
 
 static int by_name(const void *a, const void *b)
@@ -364,7 +431,7 @@ int snapshots_each(const char *tenant, int (*fn)(void *arg, const struct snapsho
 
 static int add_bytes(void *arg, const struct snapshots_row *row)
 {
-	*(uint64_t *)arg += row->stored;
+	*(uint64_t *)arg += row->stored + row->processes;
 	return 0;
 }
 
