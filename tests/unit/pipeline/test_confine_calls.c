@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -171,6 +172,65 @@ static void test_whatever_the_group(void **state)
 #endif
 }
 
+/* What the program answers to a call with no argument set, by our own reading of it. */
+static uint32_t answer(const struct sock_filter *v, int n, uint32_t nr, uint32_t arch)
+{
+	uint32_t a = 0;
+
+	for (int i = 0; i < n; i++)
+		switch (v[i].code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			a = v[i].k == 0 ? nr : v[i].k == 4 ? arch : 0;
+			break;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= v[i].k;
+			break;
+		case BPF_JMP | BPF_JA:
+			i += (int)v[i].k;
+			break;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			i += a == v[i].k ? v[i].jt : v[i].jf;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			i += a >= v[i].k ? v[i].jt : v[i].jf;
+			break;
+		case BPF_RET | BPF_K:
+			return v[i].k;
+		default:
+			fail_msg("instruction %d: %x", i, v[i].code);
+		}
+	fail_msg("it runs off its end");
+	return 0;
+}
+
+static void test_every_number(void **state)
+{
+#ifdef __x86_64__
+	const uint32_t arch = 0xc000003e;
+#else
+	const uint32_t arch = 0xc00000b7;
+#endif
+	struct sock_filter v[CONFINE_CALLS_MAX];
+	int n = confine_calls_program(ALL, 1, v), allowed = 0, deadly = 0;
+	(void)state;
+
+	for (uint32_t nr = 0; nr < 2000; nr++) {
+		uint32_t r = answer(v, n, nr, arch);
+
+		assert_true(r == SECCOMP_RET_ALLOW || r == SECCOMP_RET_KILL_PROCESS ||
+			    r == (SECCOMP_RET_ERRNO | EPERM) ||
+			    (nr == SYS_clone3 && r == (SECCOMP_RET_ERRNO | ENOSYS)));
+		allowed += r == SECCOMP_RET_ALLOW;
+		deadly += r == SECCOMP_RET_KILL_PROCESS;
+		assert_int_equal(answer(v, n, nr, arch ^ 1), SECCOMP_RET_KILL_PROCESS);
+	}
+	assert_in_range(allowed, 100, 170);
+	assert_int_equal(deadly, 38);
+	assert_int_equal(answer(v, n, SYS_bpf, arch), SECCOMP_RET_KILL_PROCESS);
+	assert_int_equal(answer(v, n, SYS_openat, arch), SECCOMP_RET_ALLOW);
+	assert_int_equal(answer(v, n, 0xffffffff, arch), SECCOMP_RET_KILL_PROCESS);
+}
+
 static void test_it_fits(void **state)
 {
 	struct sock_filter v[CONFINE_CALLS_MAX];
@@ -184,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_group),
 		cmocka_unit_test(test_whatever_the_group),
+		cmocka_unit_test(test_every_number),
 		cmocka_unit_test(test_it_fits),
 	};
 
