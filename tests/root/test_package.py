@@ -77,7 +77,7 @@ class Package(TestCase):
         self.assertCode(cmd(*make, "install"), 0)
         unit = os.path.join(root, "usr/local/lib/systemd/system/warder-agent.service")
         with open(unit) as f:
-            self.assertEqual(set(re.findall(r"=(/\S+)", f.read())), {"/usr/local/bin/warder"})
+            self.assertEqual(set(re.findall(r"=(/\S+)", f.read())), {"/usr/local/bin/warder", "/bin/kill"})
         self.assertCode(cmd(os.path.join(root, "usr/local/bin/warder"), "version"), 0)
         self.assertCode(cmd(*make, "uninstall"), 0)
         self.assertEqual([f for _, _, files in os.walk(root) for f in files], [])
