@@ -84,12 +84,12 @@ static uint64_t item_status(struct str item, struct str *ret_error)
 	struct str key, action, value;
 	uint64_t status = 0;
 
+	*ret_error = STR("");
 	if (!scan_member(&s, &key, &action) || !scan_find(action, "status", &value))
 		return 0;
 	if (!scan_u64(value, &status))
 		return 0;
-	if (!scan_find(action, "error", ret_error))
-		*ret_error = STR("");
+	(void)scan_find(action, "error", ret_error);
 	return status;
 }
 
