@@ -379,6 +379,10 @@ MANY_ALIVE ?= 200
 many: all test-bins ## as root: MANY_ALIVE (200) sandboxes at once, and kill -9 of the agent and of keepers (some minutes)
 	$(Q)MANY_ALIVE=$(MANY_ALIVE) $(PYTHON) tests/run.py --build $(BUILD) -v --timeout 3000 root/agent_many
 
+.PHONY: check-oom
+check-oom: all test-bins ## commands with each of their allocations failing; `make check` takes some of them (hours)
+	$(Q)OOM_ALL=1 $(RUN_TESTS) --timeout 36000 oom/ root/oom
+
 FUZZ_SECONDS ?= 20
 .PHONY: fuzz-bins
 fuzz-bins: $(FUZZ_BINS)

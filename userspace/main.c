@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,5 +26,10 @@ int main(int argc, char **argv)
 	umask(umask(0) & 0077);
 	/* A limit on file size is an error to tell, not a reason to drop dead beside a sandbox. */
 	signal(SIGXFSZ, SIG_IGN);
+	/* OpenSSL 3.0 goes through a NULL pointer when there was no memory for this, whoever uses it first. */
+	if (!OSSL_LIB_CTX_get0_global_default()) {
+		fputs("warder: error: out of memory\n", stderr);
+		return EXIT_WARDER;
+	}
 	return cli_main(argc, argv);
 }

@@ -69,7 +69,7 @@ static int print_one(void *arg, const struct catalog_fact *f)
 	json_key(&j, "count");
 	json_u64(&j, f->count);
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 	return 0;
 }

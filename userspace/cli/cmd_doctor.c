@@ -245,7 +245,7 @@ static void print_json(const struct report *rep)
 	}
 	json_array_end(&j);
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 static int measure(bool json)

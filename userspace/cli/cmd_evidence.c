@@ -76,7 +76,7 @@ static void print_json(const struct proof proofs[PROOF_COUNT], const struct veri
 	}
 	json_array_end(&j);
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 }
 

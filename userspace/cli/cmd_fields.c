@@ -51,9 +51,11 @@ static void print_field(const struct field_def *f, bool json)
 	struct json j;
 
 	families_text(f->families, &fam);
+	out.failed = fam.failed;
 	if (!json) {
-		printf("%-22s %-9s %-42.*s %s\n", f->name, TYPES[f->type], (int)fam.n, fam.p,
-		       f->doc);
+		buf_printf(&out, "%-22s %-9s %-42.*s %s", f->name, TYPES[f->type], (int)fam.n,
+			   fam.p ? fam.p : "", f->doc);
+		cli_print_line(&out);
 		return;
 	}
 	json_init(&j, &out);
@@ -67,7 +69,7 @@ static void print_field(const struct field_def *f, bool json)
 	json_key(&j, "doc");
 	json_strz(&j, f->doc);
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 /* What `kind` may be compared with, by family: the third column above. */
@@ -111,7 +113,7 @@ static void print_alias(const struct rule_field *f, bool json)
 	json_key(&j, "doc");
 	json_strz(&j, f->doc ? f->doc : "");
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 static void print_aliases(bool json)

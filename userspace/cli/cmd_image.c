@@ -267,7 +267,7 @@ static void print_verdict(const char *digest, const char *key, const struct err 
 	else
 		json_null(&j);
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 /* 1: it is not what it should be. */
@@ -305,7 +305,7 @@ static int sign(const char *word, struct err *err)
 		r = image_set_signature(&ref, (struct str){ text.p, text.n }, err);
 	image_ref_done(&ref);
 	if (r == 0)
-		fwrite(text.p, 1, text.n, stdout);
+		cli_print(&text);
 	return r;
 }
 

@@ -73,7 +73,7 @@ static void print_facts(const struct key_facts *f, bool json)
 	json_key(&j, "epochs");
 	json_u64(&j, f->epochs);
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 }
 

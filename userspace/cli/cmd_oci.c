@@ -163,7 +163,7 @@ static int do_state(struct call *c, struct err *err)
 	if (out.failed)
 		r = err_set(err, ENOMEM, "%m");
 	else
-		printf("%.*s\n", (int)out.n, out.p);
+		cli_print_line(&out);
 	oci_state_done(&s);
 	return r;
 }
@@ -453,7 +453,7 @@ static int do_features(struct call *c, struct err *err)
 	json_object_end(&j);
 	if (out.failed)
 		return err_set(err, ENOMEM, "%m");
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 	return 0;
 }
 

@@ -151,7 +151,7 @@ static int run_json(const struct verb *verb, const char *word)
 	json_key(&j, "message");
 	json_strz(&j, r < 0 ? err_text(&err) : text);
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 	return cli_finish_output(r < 0 ? EXIT_WARDER : 0);
 }
 

@@ -59,7 +59,7 @@ static void print_row(const char *name, struct str about, const char *path, bool
 		json_bool(&j, shadowed);
 		json_object_end(&j);
 	}
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 static int list(bool as_json)
@@ -87,7 +87,7 @@ static int show(const char *word)
 
 	if (policy_text(&text, word, &err) < 0)
 		return cli_fail(&err);
-	fwrite(text.p, 1, text.n, stdout);
+	cli_print(&text);
 	return cli_finish_output(0);
 }
 
@@ -121,7 +121,7 @@ static int check(char *const *files, int n, bool as_json)
 		else
 			json_null(&j);
 		json_object_end(&j);
-		printf("%.*s\n", (int)out.n, out.p);
+		cli_print_line(&out);
 	}
 	return cli_finish_output(failed);
 }

@@ -246,7 +246,7 @@ static void print_change_json(const struct rejudge_change *c)
 	json_key(&j, "kind");
 	json_str(&j, event_str(c->ev, F_KIND));
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 }
 

@@ -74,7 +74,7 @@ static void print_json(const struct rule_info *r)
 		json_str(&j, r->tags[i]);
 	json_array_end(&j);
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 }
 
@@ -156,7 +156,7 @@ static int print_explained(const struct ruleset *rs, const struct explain_host *
 			json_strz(&j, rule_action_name(r->action));
 			explained_json(&j, out.p);
 			json_object_end(&j);
-			printf("%.*s\n", (int)line.n, line.p);
+			cli_print_line(&line);
 			continue;
 		}
 		printf("%s%s (%s, %s, %s)\n", i ? "\n" : "", r->name,

@@ -344,7 +344,7 @@ static void print_json(const struct selftest *st, bool list)
 		json_row(&j, &st->jobs[i], list);
 	json_array_end(&j);
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 static int conclude(const struct selftest *st)

@@ -153,7 +153,7 @@ static int print_row_json(void *arg, const struct catalog_row *row)
 	json_object_begin(&j);
 	row_json(&j, row);
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 	return 0;
 }
@@ -343,7 +343,7 @@ static int show(struct catalog *c, const struct sessions_args *a, const char *wo
 	json_array_end(&j);
 	json_object_end(&j);
 	if (r == 0 && a->json) {
-		fwrite(out.p, 1, out.n, stdout);
+		cli_print(&out);
 		putchar('\n');
 	}
 	return r;

@@ -132,7 +132,7 @@ static void report_json(const struct fanout_status *row, const char *id, bool ta
 	json_key(&j, "said");
 	json_strz(&j, row->poison ? row->why : taken ? row->said : row->text);
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 static int report(const struct fanout_status *row, const char *id, uint64_t ms, bool json)
@@ -213,7 +213,7 @@ static void print_list(const struct flat_file *f, bool as_json)
 		json_object_end(&j);
 	}
 	json_array_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 }
 
 /* A host without the file has no named sinks: an empty list. */

@@ -64,7 +64,7 @@ static int print(void *arg, const struct snapshots_row *row)
 	}
 	json_init(&j, &out);
 	snapshots_json(&j, row);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 	return out.failed ? -ENOMEM : 0;
 }
 

@@ -371,7 +371,7 @@ static int show(int sessions, bool json)
 	json_array_end(&j);
 	json_object_end(&j);
 	if (json)
-		printf("%.*s\n", (int)out.n, out.p);
+		cli_print_line(&out);
 	else if (!n)
 		printf("no session runs\n");
 	return cli_finish_output(0);

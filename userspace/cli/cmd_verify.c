@@ -113,7 +113,7 @@ static void print_json(const struct verify_report *rep, const struct buf *degrad
 	json_key(&j, "degraded");
 	json_raw(&j, degraded->n ? (struct str){ degraded->p, degraded->n } : STR("[]"));
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 }
 

@@ -57,7 +57,7 @@ static int print(void *arg, const struct named_workspace *w)
 	json_key(&j, "used");
 	json_u64(&j, w->used);
 	json_object_end(&j);
-	printf("%.*s\n", (int)out.n, out.p);
+	cli_print_line(&out);
 	return 0;
 }
 

@@ -67,6 +67,6 @@ int rules_baseline(char *const *sessions, size_t n, const char *output)
 	if (r < 0)
 		return cli_fail(&err);
 	if (!output)
-		fwrite(text.p, 1, text.n, stdout);
+		cli_print(&text);
 	return cli_finish_output(0);
 }

@@ -48,6 +48,8 @@ int cli_write_file(const char *path, const struct buf *text, mode_t mode, struct
 	auto_close int dirfd = -1;
 	int r;
 
+	if (text->failed)
+		return err_set(err, ENOMEM, "'%s': out of memory", path);
 	if (strlen(path) >= sizeof(dir_text))
 		return err_set(err, ENAMETOOLONG, "'%s': path too long", path);
 	snprintf(dir_text, sizeof(dir_text), "%s", path);
@@ -56,6 +58,22 @@ int cli_write_file(const char *path, const struct buf *text, mode_t mode, struct
 	r = dirfd < 0 ? -errno
 		      : file_replace_at(dirfd, basename(base_text), text->p, text->n, mode);
 	return r < 0 ? err_set(err, r, "'%s': %s", path, strerror(-r)) : 0;
+}
+
+static bool output_lost; /* there was no memory for some of it */
+
+void cli_print(const struct buf *text)
+{
+	if (text->failed)
+		output_lost = true;
+	else if (text->n)
+		fwrite(text->p, 1, text->n, stdout);
+}
+
+void cli_print_line(const struct buf *text)
+{
+	cli_print(text);
+	putchar('\n');
 }
 
 int cli_finish_output(int code)
@@ -67,6 +85,10 @@ int cli_finish_output(int code)
 	if (fflush(stdout) != 0) {
 		failed = true;
 		e = errno;
+	}
+	if (output_lost) {
+		log_error("out of memory: the output is not complete");
+		return EXIT_WARDER;
 	}
 	if (!failed || e == EPIPE || reader_has_gone())
 		return code;

@@ -17,6 +17,9 @@ void cli_usage(const char *usage, const char *purpose, const struct option_def *
 int cli_fail(const struct err *err);
 /* Usage errors: the message and where help is. Returns EXIT_WARDER. */
 int cli_bad_usage(const char *command, const struct err *err);
+/* To stdout, the second with a line end. Of a text that found no memory nothing is printed: cli_finish_output tells. */
+void cli_print(const struct buf *text);
+void cli_print_line(const struct buf *text);
 /* Flush stdout; a closed pipe is no error. Returns the exit code. */
 int cli_finish_output(int code);
 /* A file with this content and mode, whole or not at all. -errno, with the path in err. */

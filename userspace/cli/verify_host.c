@@ -69,7 +69,7 @@ static void print_json(const struct trail_check *c, int code, struct str faults)
 	json_key(&j, "faults");
 	json_raw(&j, faults);
 	json_object_end(&j);
-	fwrite(out.p, 1, out.n, stdout);
+	cli_print(&out);
 	putchar('\n');
 }
 

@@ -87,7 +87,7 @@ static int open_segment(struct journal_reader *r, unsigned number, struct segmen
 	if (s < 0)
 		return err_set(err, s, "%s.%04u.seg: %s", kind_name(r), number,
 			       s == -EMEDIUMTYPE || s == -ELOOP ? "it is no regular file"
-								 : strerror(-s));
+								: strerror(-s));
 	s = segment_header_read(&f, ret_h, &why);
 	if (s == READ_OK && ret_h->number != number) {
 		s = -EBADMSG;
@@ -219,7 +219,10 @@ again:
 
 		s = frame_unpack(&r->unpacker, &frame, &raw);
 		if (s < 0)
-			return bad(r, s, "the frame does not decompress to its size", err);
+			return bad(r, s,
+				   s == -EBADMSG ? "the frame does not decompress to its size"
+						 : strerror(-s),
+				   err);
 		if (frame.h.type == FRAME_ESCROW) {
 			r->aside = (struct str){ (const char *)raw, frame.h.raw_len };
 		} else {

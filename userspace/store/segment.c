@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "userspace/base/auto.h"
 #include "userspace/store/crc32c.h"
@@ -266,6 +267,8 @@ int frame_unpack(struct unpacker *u, const struct frame *f, const uint8_t **ret)
 	if (!u->zstd)
 		return -ENOMEM;
 	got = ZSTD_decompressDCtx(u->zstd, u->raw, f->h.raw_len, f->payload, f->h.comp_len);
+	if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+		return -ENOMEM;
 	if (ZSTD_isError(got) || got != f->h.raw_len)
 		return -EBADMSG;
 	*ret = u->raw;

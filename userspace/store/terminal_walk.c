@@ -66,35 +66,47 @@ static int enter_next(struct terminal_walk *w, const char **ret_why)
 	return r < 0 ? r : READ_OK;
 }
 
-static const char *take_frame(struct terminal_walk *w, const struct frame *f)
+static int take_frame(struct terminal_walk *w, const struct frame *f, const char **ret_why)
 {
 	uint8_t head[STORE_HASH_LEN], link[STORE_HASH_LEN];
 	const uint8_t *raw;
 	int64_t n = 0;
+	int r;
 
+	*ret_why = NULL;
 	if (memcmp(f->h.prev, w->link, STORE_HASH_LEN) != 0 || f->h.first_seq != w->next_seq)
-		return "the frame does not follow the bytes before it";
-	if (f->h.type == FRAME_SEAL)
-		return "a seal has no place here";
+		*ret_why = "the frame does not follow the bytes before it";
+	else if (f->h.type == FRAME_SEAL)
+		*ret_why = "a seal has no place here";
+	if (*ret_why)
+		return -EBADMSG;
 	memcpy(head, w->head, sizeof(head));
 	if (f->h.type == FRAME_DATA) {
-		if (frame_unpack(&w->unpacker, f, &raw) < 0)
-			return "the frame does not decompress to its size";
+		r = frame_unpack(&w->unpacker, f, &raw);
+		if (r == -EBADMSG)
+			*ret_why = "the frame does not decompress to its size";
+		if (r < 0)
+			return r;
 		n = chain_records(w->chain, head, NULL, raw, f->h.raw_len);
+		if (n < 0 && n != -EBADMSG)
+			return (int)n;
 		if (n != f->h.n)
-			return "the frame's records do not fit into it";
+			*ret_why = "the frame's records do not fit into it";
 	}
-	if (memcmp(head, f->h.head, STORE_HASH_LEN) != 0)
-		return "the records do not have the hash that was written";
-	if (chain_hash(w->chain, link, f->header, FRAME_HEADER_LEN + (size_t)f->h.comp_len, NULL,
-		       0) < 0)
-		return "the hash could not be computed";
+	if (!*ret_why && memcmp(head, f->h.head, STORE_HASH_LEN) != 0)
+		*ret_why = "the records do not have the hash that was written";
+	if (*ret_why)
+		return -EBADMSG;
+	r = chain_hash(w->chain, link, f->header, FRAME_HEADER_LEN + (size_t)f->h.comp_len, NULL,
+		       0);
+	if (r < 0)
+		return r;
 	memcpy(w->head, head, sizeof(head));
 	memcpy(w->link, link, sizeof(link));
 	w->next_seq += (uint64_t)n;
 	w->frames += n > 0;
 	w->off = frame_end(f);
-	return NULL;
+	return 0;
 }
 
 int terminal_walk_next(struct terminal_walk *w, const char **ret_why)
@@ -113,6 +125,6 @@ int terminal_walk_next(struct terminal_walk *w, const char **ret_why)
 	}
 	if (r != READ_OK)
 		return r;
-	*ret_why = take_frame(w, &f);
-	return *ret_why ? -EBADMSG : READ_OK;
+	r = take_frame(w, &f, ret_why);
+	return r < 0 ? r : READ_OK;
 }

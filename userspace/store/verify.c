@@ -164,41 +164,51 @@ static int check_seal(struct verify *v, uint64_t off)
 	return WALK_STOP;
 }
 
-static const char *check_records(struct verify *v, const struct frame *f)
+/* What is wrong with a frame is -EBADMSG with *ret_why; that it could not be looked at is no finding about it. */
+static int check_records(struct verify *v, const struct frame *f, const char **ret_why)
 {
 	const uint8_t *raw;
 	int64_t n;
+	int r;
 
-	if (frame_unpack(&v->unpacker, f, &raw) < 0)
-		return "the frame does not decompress to its size";
+	r = frame_unpack(&v->unpacker, f, &raw);
+	if (r == -EBADMSG)
+		*ret_why = "the frame does not decompress to its size";
+	if (r < 0)
+		return r;
 	n = chain_records(v->chain, v->head, v->tree, raw, f->h.raw_len);
 	v->raw = raw;
-	if (n == -EBADMSG || (n >= 0 && n != f->h.n))
-		return "the frame's records do not fit into it";
-	if (n < 0)
-		return "the hash could not be computed";
-	return NULL;
+	if (n < 0 && n != -EBADMSG)
+		return (int)n;
+	if (n == f->h.n)
+		return 0;
+	*ret_why = "the frame's records do not fit into it";
+	return -EBADMSG;
 }
 
-/* One frame that is complete and whose checksums are right. NULL or what is wrong with it. */
-static const char *check_frame(struct verify *v, const struct frame *f)
+/* One frame that is complete and whose checksums are right: 0, or as above. */
+static int check_frame(struct verify *v, const struct frame *f, const char **ret_why)
 {
-	const char *why;
+	int r;
 
+	*ret_why = NULL;
 	if (memcmp(f->h.prev, v->link, STORE_HASH_LEN) != 0)
-		return "the frame does not follow the bytes before it: a frame was removed, added, "
-		       "moved or changed";
-	if (f->h.first_seq != v->next_seq)
-		return "the frame's sequence number does not go on from the one before";
-	if (chain_hash(v->chain, v->link, f->header, FRAME_HEADER_LEN + (size_t)f->h.comp_len, NULL,
-		       0) < 0)
-		return "the hash could not be computed";
+		*ret_why = "the frame does not follow the bytes before it: a frame was removed, "
+			   "added, moved or changed";
+	else if (f->h.first_seq != v->next_seq)
+		*ret_why = "the frame's sequence number does not go on from the one before";
+	if (*ret_why)
+		return -EBADMSG;
+	r = chain_hash(v->chain, v->link, f->header, FRAME_HEADER_LEN + (size_t)f->h.comp_len, NULL,
+		       0);
+	if (r < 0)
+		return r;
 	if (f->h.type == FRAME_DATA) {
 		uint64_t n = f->h.n;
 
-		why = check_records(v, f);
-		if (why)
-			return why;
+		r = check_records(v, f, ret_why);
+		if (r < 0)
+			return r;
 		v->report->records += n;
 		v->report->frames++;
 		v->next_seq += n;
@@ -206,16 +216,17 @@ static const char *check_frame(struct verify *v, const struct frame *f)
 	if (memcmp(f->h.head, v->head, STORE_HASH_LEN) != 0) {
 		v->next_seq = f->h.first_seq;
 		v->report->records = v->next_seq - 1;
-		return "the records do not have the hash that was written: a record of this frame "
-		       "was changed";
+		*ret_why = "the records do not have the hash that was written: a record of this "
+			   "frame was changed";
+		return -EBADMSG;
 	}
 	if (f->h.type == FRAME_SEAL) {
-		why = seal_decode(&v->seal, f->payload);
-		if (why)
-			return why;
+		*ret_why = seal_decode(&v->seal, f->payload);
+		if (*ret_why)
+			return -EBADMSG;
 		v->sealed = true;
 	}
-	return NULL;
+	return 0;
 }
 
 static int walk_frames(struct verify *v, bool last)
@@ -242,9 +253,11 @@ static int walk_frames(struct verify *v, bool last)
 		if (r == READ_TORN)
 			return last ? end_missing(v, off, true)
 				    : altered_at(v, off, "cut, though another segment follows");
-		why = check_frame(v, &f);
-		if (why)
+		r = check_frame(v, &f, &why);
+		if (r == -EBADMSG)
 			return altered_at(v, off, why);
+		if (r < 0)
+			return r;
 		why = verify_witness_reached(v);
 		if (why)
 			return altered_at(v, off, why);
