@@ -139,6 +139,25 @@ class Life(AgentCase):
         self.assertCode(self.warder("run", "--quiet", "--timeout", "300ms", "--", "sleep", "100"), 124)
         self.assertCode(self.warder("run", "--nonsense", "--", "true"), 125)
 
+    def test_a_hub_is_killed(self):
+        """The sandbox goes on; who speaks to it is told so at once, and does not wait for somebody who is dead."""
+        self.start("parked: 1\n")
+        for _ in range(2):  # of a parked keeper, and of one that comes after
+            session = self.create("--", "sh", "-c", "while :; do sleep 0.1; done")
+            hub = [p for p in descendants(self.keepers()[session][0]) if comm_of(p) == "warder-hub"][0]
+            waits = subprocess.Popen([WARDER, "exec", session, "sleep", "1000"], env=self.env, stdin=subprocess.DEVNULL,
+                                     stderr=subprocess.PIPE)
+            self.addCleanup(self._end, waits)
+            wait_for("it to run", lambda: has_argument(b"1000"))
+            os.kill(hub, signal.SIGKILL)
+            self.assertEqual(waits.wait(TIMEOUT), 125)
+            done = self.warder("exec", session, "true")
+            self.assertCode(done, 125)
+            self.assertIn(b"its hub has died", done.err)
+            self.assertCode(self.warder("rm", session), 0)
+            self.wait_sealed(session)
+            self.assertCode(self.warder("verify", self.bundle(session)), 0)
+
     def test_much_goes_through_both_ways(self):
         self.start()
         data = os.urandom(3 << 20)

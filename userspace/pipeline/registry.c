@@ -226,7 +226,10 @@ int registry_pass(const char *session, struct str request, int client, struct er
 		return err_set(err, errno, "sandbox %s: %m", session);
 	address(&at, dir);
 	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
-		return err_set(err, errno, "sandbox %s has ended or is just ending", session);
+		return err_set(err, errno,
+			       "sandbox %s: nobody speaks for it: it has ended or is just ending, "
+			       "or its hub has died (warder rm ends it)",
+			       session);
 	r = agent_send(fd, request.p, request.n, client, 0);
 	return r < 0 ? err_set(err, r, "sandbox %s: %m", session) : 0;
 }
