@@ -379,6 +379,13 @@ MANY_ALIVE ?= 200
 many: all test-bins ## as root: MANY_ALIVE (200) sandboxes at once, and kill -9 of the agent and of keepers (some minutes)
 	$(Q)MANY_ALIVE=$(MANY_ALIVE) $(PYTHON) tests/run.py --build $(BUILD) -v --timeout 3000 root/agent_many
 
+CHAOS_SECONDS ?= 600
+CHAOS_SEED ?=
+.PHONY: chaos
+chaos: all test-bins ## as root: things break at random under an agent for CHAOS_SECONDS (600); CHAOS_SEED repeats a run
+	$(Q)CHAOS_SECONDS=$(CHAOS_SECONDS) CHAOS_SEED=$(CHAOS_SEED) $(PYTHON) tests/run.py --build $(BUILD) -v \
+		--timeout $$(( $(CHAOS_SECONDS) * 2 + 900 )) root/chaos
+
 .PHONY: check-oom
 check-oom: all test-bins ## commands with each of their allocations failing; `make check` takes some of them (hours)
 	$(Q)OOM_ALL=1 $(RUN_TESTS) --timeout 36000 oom/ root/oom
