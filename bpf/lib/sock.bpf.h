@@ -52,17 +52,17 @@ static __always_inline void flow_keep(const __u64 *key, const struct flow *f)
 {
 	__u32 sandbox = f->r.h.sandbox, place = sandbox & (SANDBOXES_MAX - 1);
 	struct guard *g = bpf_map_lookup_elem(&guards, &place);
-	long r;
+	long r = -EEXIST;
 
 	if (!g || is_former(g, sandbox))
 		return;
-	if (!shared || g->flows < FLOWS_EACH) {
+	/* One that is there already takes no more room. */
+	if (!shared || g->flows < FLOWS_EACH)
 		r = bpf_map_update_elem(&flows, key, f, BPF_NOEXIST);
-		if (r == 0)
-			__sync_fetch_and_add(&g->flows, 1);
-		if (r == 0 || (r == -EEXIST && !bpf_map_update_elem(&flows, key, f, BPF_EXIST)))
-			return;
-	}
+	if (r == 0)
+		__sync_fetch_and_add(&g->flows, 1);
+	if (r == 0 || (r == -EEXIST && !bpf_map_update_elem(&flows, key, f, BPF_EXIST)))
+		return;
 	flow_lost(sandbox, f->r.h.ret == -EINPROGRESS);
 }
 
