@@ -118,15 +118,17 @@ struct guard_share {
 	__u64 bytes;
 };
 
-/* `guards`: by sandbox id modulo SANDBOXES_MAX. BPF_F_MMAPABLE: an unprivileged reader sees `pressed`. */
+/* `guards`: by sandbox id modulo SANDBOXES_MAX. Beside it `pressed` (BPF_F_MMAPABLE: an unprivileged reader sees it, and
+ * not 600 bytes for each): how often a producer was stopped or killed. */
 struct guard {
-	__u64 off;		      /* bit per kind (ENFORCE_KIND) that is not wanted */
-	__u32 policy;		      /* enum pressure_policy */
-	__u32 pressed;		      /* how often a producer was stopped or killed */
+	__u64 off;    /* bit per kind (ENFORCE_KIND) that is not wanted */
+	__u32 policy; /* enum pressure_policy */
+	__u32 pad;
 	__u32 sandbox; /* whose this is now. Shared: of another one that had the place before, nothing is told */
-	__s32 flows;   /* that it has in `flows` */
+	__s32 flows;		      /* that it has in `flows` */
 	struct guard_share shares[2]; /* by enum wire_ring */
-	__u64 full_at[GUARD_BUCKETS]; /* token bucket: CLOCK_BOOTTIME ns when it will be full again */
+	/* Token buckets: CLOCK_BOOTTIME ns when each will be full again. */
+	__u64 full_at[GUARD_BUCKETS];
 };
 
 /* Programs that many sessions share (rodata `shared`): what each has of its own, by its sandbox's id modulo

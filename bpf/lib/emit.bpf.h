@@ -229,7 +229,6 @@ GLOBAL int pressure(struct task_state *st)
 {
 	struct guard *g;
 	__u32 key, tgid;
-	__u64 start;
 
 	if (!st || st->role != ROLE_PAYLOAD)
 		return 0;
@@ -243,6 +242,7 @@ GLOBAL int pressure(struct task_state *st)
 	if (bpf_send_signal(g->policy == PRESSURE_STOP ? 19 : 9)) {
 		count_fail(FAIL_SIGNAL);
 		return 0;
+	__u64 start, *times;
 	}
 	/* After the signal: who resumes finds only what is stopped already. */
 	if (g->policy == PRESSURE_STOP) {
@@ -250,7 +250,9 @@ GLOBAL int pressure(struct task_state *st)
 		start = st->start;
 		bpf_map_update_elem(&stopped, &tgid, &start, BPF_ANY);
 	}
-	__sync_fetch_and_add(&g->pressed, 1);
+	times = bpf_map_lookup_elem(&pressed, &key);
+	if (times)
+		__sync_fetch_and_add(times, 1);
 	return 0;
 }
 

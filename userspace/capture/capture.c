@@ -17,13 +17,13 @@
 #include "userspace/capture/ktypes.h"
 #include "warder.skel.h"
 
-#define BTF_PATH     "/sys/kernel/btf/vmlinux"
-#define URGENT_BYTES ((size_t)4 << 20)
-#define BULK_BYTES   ((size_t)8 << 20)
-#define WAKE_BYTES   ((size_t)256 << 10)
-#define WAKE_PART    8	/* of a small ring, that is enough to wake */
-#define LOAD_ROUNDS  20 /* more than there are things to find wanting one by one */
-#define GUARDS_BYTES (SANDBOXES_MAX * sizeof(struct guard))
+#define BTF_PATH      "/sys/kernel/btf/vmlinux"
+#define URGENT_BYTES  ((size_t)4 << 20)
+#define BULK_BYTES    ((size_t)8 << 20)
+#define WAKE_BYTES    ((size_t)256 << 10)
+#define WAKE_PART     8	 /* of a small ring, that is enough to wake */
+#define LOAD_ROUNDS   20 /* more than there are things to find wanting one by one */
+#define PRESSED_BYTES (SANDBOXES_MAX * sizeof(uint64_t))
 #define READ_SLACK_NS \
 	2000 /* a store and a clock read of another CPU may pass each other by that much */
 
@@ -162,10 +162,10 @@ int map_shared(struct capture *c, struct err *err)
 	if (p == MAP_FAILED)
 		return err_set(err, errno, "map sleeper: %m");
 	c->sleeper = p;
-	p = mmap(NULL, GUARDS_BYTES, PROT_READ, MAP_SHARED, bpf_map__fd(c->skel->maps.guards), 0);
+	p = mmap(NULL, PRESSED_BYTES, PROT_READ, MAP_SHARED, bpf_map__fd(c->skel->maps.pressed), 0);
 	if (p == MAP_FAILED)
-		return err_set(err, errno, "map guards: %m");
-	c->guards = p;
+		return err_set(err, errno, "map pressed: %m");
+	c->pressed = p;
 	r = libbpf_num_possible_cpus();
 	c->cpus = r > 0 && r < COUNTER_CPUS ? (size_t)r : COUNTER_CPUS;
 	return 0;
@@ -179,13 +179,13 @@ void unmap_shared(struct capture *c)
 		munmap((void *)(uintptr_t)c->counters, c->counters_bytes);
 	if (c->sleeper)
 		munmap(c->sleeper, (size_t)sysconf(_SC_PAGESIZE));
-	if (c->guards)
-		munmap((void *)(uintptr_t)c->guards, GUARDS_BYTES);
+	if (c->pressed)
+		munmap((void *)(uintptr_t)c->pressed, PRESSED_BYTES);
 	if (c->epoll_fd >= 0)
 		close(take_fd(c->epoll_fd));
 	c->counters = NULL;
 	c->sleeper = NULL;
-	c->guards = NULL;
+	c->pressed = NULL;
 }
 
 /* What loading needed, a third of all memory: the kernel's type information, the programs as they stand in our own file
@@ -301,7 +301,7 @@ void capture_sleep(struct capture *c, bool asleep)
 
 uint32_t capture_pressed(const struct capture *c, uint32_t sandbox)
 {
-	return __atomic_load_n(&c->guards[sandbox % SANDBOXES_MAX].pressed, __ATOMIC_ACQUIRE);
+	return (uint32_t)__atomic_load_n(&c->pressed[sandbox % SANDBOXES_MAX], __ATOMIC_ACQUIRE);
 }
 
 /* CLOCK_BOOTTIME ns up to which every record is in its ring by now. A CPU says when it began to send

@@ -30,10 +30,10 @@ struct capture {
 	int epoll_fd;
 	const struct counters *counters; /* shared with the kernel, read-only */
 	size_t counters_bytes;
-	struct sleeper *sleeper;    /* shared with the kernel; a page of its own */
-	const struct guard *guards; /* shared with the kernel, read-only */
-	bool deep;		    /* capture_sleep was called */
-	size_t cpus;		    /* rows of counters->cpu in use */
+	struct sleeper *sleeper; /* shared with the kernel; a page of its own */
+	const uint64_t *pressed; /* by place; shared with the kernel, read-only */
+	bool deep;		 /* capture_sleep was called */
+	size_t cpus;		 /* rows of counters->cpu in use */
 	uint64_t made, missing_told;
 	uint64_t missed_before, missed_counted,
 		missed_told; /* runs left out: at the start, written, told */

@@ -276,8 +276,10 @@ static int renew(struct capture *c, struct bpf_map *map, struct err *err)
 static void empty_guard(struct capture *c, uint32_t place, uint32_t id)
 {
 	const struct guard g = { .sandbox = id };
+	const uint64_t never = 0;
 
 	bpf_map_update_elem(bpf_map__fd(c->skel->maps.guards), &place, &g, BPF_ANY);
+	bpf_map_update_elem(bpf_map__fd(c->skel->maps.pressed), &place, &never, BPF_ANY);
 }
 
 static void empty_crowds(struct capture *c, uint32_t id)

@@ -132,10 +132,12 @@ static int set_guard(struct capture *c, const struct sandbox_cfg *cfg, struct er
 			   .policy = cfg->pressure,
 			   .sandbox = cfg->id };
 	uint32_t key = cfg->id % SANDBOXES_MAX;
+	const uint64_t never = 0;
 
 	if (cfg->pressure > PRESSURE_KILL)
 		return err_set(err, EINVAL, "no such policy for full rings: %u", cfg->pressure);
-	if (bpf_map_update_elem(bpf_map__fd(c->skel->maps.guards), &key, &g, BPF_ANY) < 0)
+	if (bpf_map_update_elem(bpf_map__fd(c->skel->maps.pressed), &key, &never, BPF_ANY) < 0 ||
+	    bpf_map_update_elem(bpf_map__fd(c->skel->maps.guards), &key, &g, BPF_ANY) < 0)
 		return err_set(err, errno, "guard of the sandbox: %m");
 	return 0;
 }
