@@ -117,7 +117,7 @@ GLOBAL int parse_packet(struct __sk_buff *skb, struct packet *p)
 static __always_inline void raw_sent(struct __sk_buff *skb, struct sock_state *st,
 				     const struct packet *p, __u8 type, __u8 proto)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
+	__u64 now = coarse_ns();
 	struct wire_net *r;
 	struct scratch *s;
 
@@ -126,7 +126,7 @@ static __always_inline void raw_sent(struct __sk_buff *skb, struct sock_state *s
 	s = scratch_get();
 	if (!s) {
 		count_fail(FAIL_SCRATCH);
-		count_drop(st->who.sandbox, WIRE_NET_SEND, now);
+		count_drop(st->who.sandbox, WIRE_NET_SEND, bpf_ktime_get_boot_ns());
 		return;
 	}
 	r = rec_begin(s, struct wire_net);

@@ -30,25 +30,25 @@ int on_sock_made(struct bpf_sock *ctx)
 /* What the application sent and received. False: this kernel does not count it. */
 static __always_inline bool flow_bytes(struct wire_net *r, const struct sock *sk, bool released)
 {
-	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
-	const struct mptcp_sock *mp = (const struct mptcp_sock *)sk;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct mptcp_sock *mp = (struct mptcp_sock *)sk;
+	struct sock *s = (struct sock *)sk;
 	__u32 queued;
 
-	if (BPF_CORE_READ(sk, sk_protocol) == IPPROTO_MPTCP) {
+	if (READ(s, sk_protocol) == IPPROTO_MPTCP) {
 		if (!bpf_core_field_exists(mp->bytes_sent))
 			return false;
 		r->bytes_out = BPF_CORE_READ(mp, bytes_sent);
 		r->bytes_in = BPF_CORE_READ(mp, bytes_received);
 		return true;
 	}
-	r->bytes_out = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
+	r->bytes_out = READ(tp, bytes_sent) - READ(tp, bytes_retrans);
 	/* Counts the peer's FIN as a byte. */
-	r->bytes_in = BPF_CORE_READ(tp, bytes_received) -
-		      (BPF_CORE_READ(sk, __sk_common.skc_flags) >> SOCK_DONE & 1);
+	r->bytes_in = READ(tp, bytes_received) - (READ(s, __sk_common.skc_flags) >> SOCK_DONE & 1);
 	if (!released)
 		return true;
-	queued = BPF_CORE_READ(tp, write_seq) - BPF_CORE_READ(tp, snd_nxt);
-	if (queued && BPF_CORE_READ(sk, sk_shutdown) & SEND_SHUTDOWN)
+	queued = READ(tp, write_seq) - READ(tp, snd_nxt);
+	if (queued && READ(s, sk_shutdown) & SEND_SHUTDOWN)
 		queued--; /* our own FIN */
 	r->bytes_out += queued;
 	return true;

@@ -185,7 +185,7 @@ static __always_inline void send_refused(struct wire_net *r, struct owner *o,
 					 struct bpf_sock_addr *ctx, struct sock_state *st,
 					 const struct send_key *key, __u16 family, int verdict)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
+	__u64 now = coarse_ns();
 	__u32 count = 1;
 	bool same;
 
@@ -214,7 +214,7 @@ static __always_inline int sent(struct bpf_sock_addr *ctx, __u16 family, const _
 {
 	struct send_key key = { .port = ntohs((__u16)ctx->user_port) };
 	struct sock_state *st = bpf_sk_storage_get(&socks, ctx->sk, 0, 0);
-	__u64 now = bpf_ktime_get_boot_ns();
+	__u64 now = coarse_ns();
 	struct send_state *seen, told = { .told_ts = now };
 	int verdict = enforce_here(WIRE_NET_SEND, family, addr, key.port);
 	bool may_merge = key.port != DNS_PORT;
@@ -386,12 +386,12 @@ static __always_inline void engine_socket(struct scratch *s, struct task_state *
 /* Where does a non-blocking TCP connect stand by now? Over loopback it is decided already. */
 static __always_inline long tcp_outcome(struct sock *sk, long ret)
 {
-	__u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	__u8 state = READ(sk, __sk_common.skc_state);
 
 	if (state == TCP_ESTABLISHED)
 		return 0;
-	if (state == TCP_CLOSE && BPF_CORE_READ(sk, sk_err))
-		return -BPF_CORE_READ(sk, sk_err);
+	if (state == TCP_CLOSE && READ(sk, sk_err))
+		return -READ(sk, sk_err);
 	return ret;
 }
 
@@ -401,7 +401,7 @@ enum { CONNECT_TOLD = 1, CONNECT_HOOKED = 2 };
  * says meanwhile. */
 static __always_inline bool is_disconnected(const struct wire_net *r, const struct sock *sk)
 {
-	return r->h.ret == 0 && BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
+	return r->h.ret == 0 && READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
 	       !BPF_CORE_READ(sk, __sk_common.skc_dport);
 }
 
@@ -512,7 +512,7 @@ GLOBAL int send_net(struct scratch *s, struct task_state *st)
 	accepts = c->what == WIRE_NET_ACCEPT;
 	f = fd_file(bpf_get_current_task_btf(), accepts && ret >= 0 ? (__u64)ret : s->args[0]);
 	so = f ? file_socket(f) : NULL;
-	sk = so ? BPF_CORE_READ(so, sk) : NULL;
+	sk = so ? (struct sock *)LOAD_PTR(so, sk) : NULL;
 	if (!sk)
 		return 0;
 	r = rec_begin(s, struct wire_net);
@@ -521,10 +521,10 @@ GLOBAL int send_net(struct scratch *s, struct task_state *st)
 		r->h.flags |= WIRE_F_COMPAT;
 	r->h.nr = s->call.nr;
 	r->h.ret = accepts && ret > 0 ? 0 : ret;
-	r->family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	r->type = BPF_CORE_READ(so, type);
-	r->proto = BPF_CORE_READ(sk, sk_protocol);
-	r->cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
+	r->family = READ(sk, __sk_common.skc_family);
+	r->type = READ(so, type);
+	r->proto = READ(sk, sk_protocol);
+	r->cookie = READ(sk, __sk_common.skc_cookie.counter);
 	if (connects) {
 		/* It goes on without the caller, who was interrupted. */
 		if (ret == -EINTR || ret <= -ERESTARTSYS)

@@ -11,6 +11,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool has_cast = false; /* set by user space: bpf_rdonly_cast is there */
 const volatile __u32 wake_bytes = 64 * 1024;
+const volatile __u32 ring_bytes[2];
 const volatile bool shared = false;  /* many sessions, each with rings of its own */
 const volatile bool has_x32 = false; /* and x32_sys_call */
 

@@ -8,6 +8,8 @@
 /* A wake-up costs the producer 25-40 us. A reader in a storm looks by itself before so much has come together
  * (set before load: a part of the ring). */
 extern const volatile __u32 wake_bytes;
+/* Of the two rings, where there is one set of them (set before load). */
+extern const volatile __u32 ring_bytes[2];
 /* What need not be acted on within microseconds wakes once in that time. More than the 2 ms after which a reader
  * that gets something looks by itself (CAPTURE_TICK_MS): so in a storm it is the reader's timer, not the producer
  * that pays. */
@@ -77,9 +79,13 @@ static __always_inline __u64 ring_ask(__u32 sandbox, __u32 ring, __u32 which)
 					: bpf_ringbuf_query(&bulk, which);
 }
 
+/* To wake_flags, beside the ring's number. */
+#define WAKE_ACT  2 /* of the bulk ring, may be acted on */
+#define WAKE_MUCH 4 /* wake_bytes have come together */
+
 /* Flags for the ring. The consumer says what it wants, then looks whether anything came, records on
  * their way included (cpu_counters.since), and only then sleeps: no wake-up is missed. */
-GLOBAL int wake_flags(__u32 sandbox, __u32 ring, __u32 kind, bool act, __u64 now)
+GLOBAL int wake_flags(__u32 sandbox, __u32 how, __u32 kind, __u64 now)
 {
 	struct sleeper *sl = sleeper_of(sandbox);
 	__u32 wants, wake;
@@ -90,10 +96,10 @@ GLOBAL int wake_flags(__u32 sandbox, __u32 ring, __u32 kind, bool act, __u64 now
 	if (wants == SLEEPER_NOTHING)
 		return BPF_RB_NO_WAKEUP;
 	if (wants == SLEEPER_NAP) {
-		wake = ring == WIRE_RING_URGENT ? wake_of(kind) : act ? WAKE_SOON : WAKE_QUIET;
-		if ((wake == WAKE_QUIET ||
-		     (wake == WAKE_SOON && now - sl->woken_ns < WAKE_EVERY_NS)) &&
-		    ring_ask(sandbox, ring, BPF_RB_AVAIL_DATA) < wake_bytes)
+		wake = !(how & 1) ? wake_of(kind) : how & WAKE_ACT ? WAKE_SOON : WAKE_QUIET;
+		if (!(how & WAKE_MUCH) &&
+		    (wake == WAKE_QUIET ||
+		     (wake == WAKE_SOON && now - sl->woken_ns < WAKE_EVERY_NS)))
 			return BPF_RB_NO_WAKEUP;
 	}
 	*(volatile __u32 *)&sl->wants = SLEEPER_NOTHING;
@@ -101,7 +107,12 @@ GLOBAL int wake_flags(__u32 sandbox, __u32 ring, __u32 kind, bool act, __u64 now
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-enum admit { ADMIT_OFF = -1, ADMIT_FULL = -2, ADMIT_RATE = -3 };
+enum admit {
+	ADMIT_OFF = -1,
+	ADMIT_FULL = -2,
+	ADMIT_RATE = -3,
+	ADMIT_MUCH = 1 /* there are wake_bytes by now */
+};
 
 static __always_inline __u32 guard_bucket(__u32 kind)
 {
@@ -129,7 +140,7 @@ static __always_inline bool guard_stops(struct guard *g, __u32 kind, __u32 len)
 
 static __always_inline __u64 ring_size(__u32 sandbox, __u32 ring)
 {
-	return ring_ask(sandbox, ring, BPF_RB_RING_SIZE);
+	return shared ? ring_ask(sandbox, ring, BPF_RB_RING_SIZE) : ring_bytes[ring & 1];
 }
 
 static __always_inline __u64 ring_used(__u32 sandbox, __u32 ring)
@@ -191,13 +202,14 @@ GLOBAL int emit_crowded(__u32 ring, __u32 sandbox, __u32 kind, __u32 len, bool s
 	return scarce && kind != WIRE_ESCAPE && kind != WIRE_OOM ? ADMIT_FULL : 0;
 }
 
-/* May the record go out? 0 = yes. */
+/* May the record go out? 0 and ADMIT_MUCH = yes. */
 GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 {
 	__u32 key = sandbox & (SANDBOXES_MAX - 1);
 	struct guard *g = bpf_map_lookup_elem(&guards, &key);
 	__u32 as = kind == WIRE_CHUNK ? WIRE_EXEC : kind;
 	__u64 used, size;
+	int r;
 
 	if (!g)
 		return ADMIT_FULL;
@@ -207,10 +219,13 @@ GLOBAL int emit_admit(__u32 ring, __u32 sandbox, __u32 kind, __u32 len)
 		return ADMIT_OFF;
 	used = ring_used(sandbox, ring);
 	size = ring_size(sandbox, ring);
-	if (used < size / 8 * GUARD_FROM)
-		return 0;
-	return emit_crowded(ring, sandbox, kind, len,
-			    ring == WIRE_RING_URGENT && used >= size / 8 * RESERVE_FROM);
+	if (used >= size / 8 * GUARD_FROM) {
+		r = emit_crowded(ring, sandbox, kind, len,
+				 ring == WIRE_RING_URGENT && used >= size / 8 * RESERVE_FROM);
+		if (r)
+			return r;
+	}
+	return used >= wake_bytes ? ADMIT_MUCH : 0;
 }
 
 /* A ring is three quarters full, and by this sandbox's policy who fills it is killed, or stopped, which harms nobody,
@@ -228,6 +243,7 @@ static __always_inline bool guard_presses(const struct guard *g, __u32 sandbox, 
 GLOBAL int pressure(struct task_state *st)
 {
 	struct guard *g;
+	__u64 start, *times;
 	__u32 key, tgid;
 
 	if (!st || st->role != ROLE_PAYLOAD)
@@ -242,7 +258,6 @@ GLOBAL int pressure(struct task_state *st)
 	if (bpf_send_signal(g->policy == PRESSURE_STOP ? 19 : 9)) {
 		count_fail(FAIL_SIGNAL);
 		return 0;
-	__u64 start, *times;
 	}
 	/* After the signal: who resumes finds only what is stopped already. */
 	if (g->policy == PRESSURE_STOP) {
@@ -295,8 +310,11 @@ static __always_inline long emit_wake(void *rec, __u32 len, __u32 max, __u32 rin
 	h->ts = now;
 	h->cpu = bpf_get_smp_processor_id();
 	h->seq = __sync_fetch_and_add(&cpu->seq[ring & 1], 1) + 1;
-	if (!admit) {
-		flags = wake_flags(h->sandbox, ring, h->kind, act, now);
+	if (admit >= 0) {
+		flags = wake_flags(h->sandbox,
+				   ring | (act ? WAKE_ACT : 0) |
+					   (admit == ADMIT_MUCH ? WAKE_MUCH : 0),
+				   h->kind, now);
 		if (shared) {
 			key = shared_ring(h->sandbox, ring);
 			own = bpf_map_lookup_elem(&rings, &key);
@@ -369,7 +387,7 @@ static __always_inline struct wire_str unpack(int v)
 
 enum str_from {
 	STR_KERNEL,
-	STR_USER, /* what the caller said, not what the kernel used: other threads can change it */
+	STR_USER,  /* what the caller said, not what the kernel used: other threads can change it */
 	STR_GUEST, /* of a gVisor guest: that a page is not there is nothing to be counted here */
 };
 

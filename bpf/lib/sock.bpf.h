@@ -79,13 +79,15 @@ static __always_inline void flow_done(const __u64 *key, const struct flow *f)
 /* The socket's own end, and with `peer` the other one. */
 static __always_inline void sock_addrs(struct wire_net *r, const struct sock *sk, bool peer)
 {
-	r->sport = BPF_CORE_READ(sk, __sk_common.skc_num);
+	struct sock *s = (struct sock *)sk;
+
+	r->sport = READ(s, __sk_common.skc_num);
 	if (peer)
-		r->dport = ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+		r->dport = ntohs(READ(s, __sk_common.skc_dport));
 	if (r->family == AF_INET) {
-		bpf_core_read(r->saddr, 4, &sk->__sk_common.skc_rcv_saddr);
+		*(__u32 *)r->saddr = READ(s, __sk_common.skc_rcv_saddr);
 		if (peer)
-			bpf_core_read(r->daddr, 4, &sk->__sk_common.skc_daddr);
+			*(__u32 *)r->daddr = READ(s, __sk_common.skc_daddr);
 	} else {
 		bpf_core_read(r->saddr, 16, &sk->__sk_common.skc_v6_rcv_saddr);
 		if (peer)
@@ -99,6 +101,13 @@ static __always_inline bool same_addr(const __u8 *a, const __u8 *b)
 	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
 
 	return x[0] == y[0] && x[1] == y[1];
+}
+
+/* For what cgroup programs do once a second (tracing ones may not ask for it, and have targets of their own): ticks are
+ * fine enough, and to read the clock is ten times as dear. */
+static __always_inline __u64 coarse_ns(void)
+{
+	return bpf_ktime_get_coarse_ns();
 }
 
 /* Datagrams to one target are one record a second: is this one merged into the next? */

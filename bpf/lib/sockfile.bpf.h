@@ -11,11 +11,11 @@
 
 static __always_inline struct socket *file_socket(struct file *f)
 {
-	__u16 mode = BPF_CORE_READ(f, f_inode, i_mode);
+	__u16 mode = READ(f, f_inode, i_mode);
 
 	if ((mode & S_IFMT) != S_IFSOCK)
 		return NULL;
-	return BPF_CORE_READ(f, private_data);
+	return (struct socket *)LOAD_PTR(f, private_data);
 }
 
 /* Address of a unix socket as the kernel keeps it: a resolved path, or the abstract name. */
@@ -70,7 +70,7 @@ static __always_inline bool keep_flow(struct scratch *arg, struct sock *sk, bool
 		return false;
 	f->sk = (__u64)sk;
 	/* Made outside, and closed already: nothing would come to take it out. */
-	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
+	if (READ(sk, __sk_common.skc_state) == TCP_CLOSE &&
 	    !cgroup_sandbox((__u64)BPF_CORE_READ(sk, sk_cgrp_data.cgroup)))
 		flow_lost(f->r.h.sandbox, false);
 	else

@@ -47,6 +47,7 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 	size_t urgent = opt && opt->urgent_bytes ? opt->urgent_bytes : URGENT_BYTES;
 	size_t bulk = opt && opt->bulk_bytes ? opt->bulk_bytes : BULK_BYTES;
 	uint64_t bits[GVISOR_PARTS][GVISOR_WORDS];
+	uint32_t first[8] = { 0 };
 	uint64_t seed;
 
 	c->skel = warder__open();
@@ -63,6 +64,10 @@ static int open_object(struct capture *c, const struct capture_options *opt, str
 		return err_set(err, errno, "probes: no random number: %m");
 	c->skel->rodata->made_seed = seed;
 	c->skel->rodata->wake_bytes = (__u32)MIN(WAKE_BYTES, MIN(urgent, bulk) / WAKE_PART);
+	c->skel->rodata->ring_bytes[WIRE_RING_URGENT] = bpf_map__max_entries(c->skel->maps.urgent);
+	c->skel->rodata->ring_bytes[WIRE_RING_BULK] = bpf_map__max_entries(c->skel->maps.bulk);
+	metadata_first_bytes(first);
+	memcpy((void *)c->skel->rodata->metadata_first, first, sizeof(first));
 	c->skel->rodata->watchlist_mode = c->watchlist ? c->watchlist->mode : 0;
 	if (opt && opt->gvisor) {
 		gvisor_baseline_fill(bits, opt->gvisor_net);

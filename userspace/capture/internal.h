@@ -81,6 +81,8 @@ int watched_fill(int map_fd, struct err *err);
 /* ---- addresses of metadata services (metadata.c) ---- */
 
 int metadata_fill(int map_fd, struct err *err);
+/* Sets the bit of each first byte that one of them has. */
+void metadata_first_bytes(uint32_t first[8]);
 
 /* ---- one set of programs for many (share.c) ---- */
 

@@ -40,6 +40,19 @@ bool metadata_has(const uint8_t addr[16])
 	return false;
 }
 
+void metadata_first_bytes(uint32_t first[8])
+{
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+		struct metadata_key key;
+		uint8_t byte;
+
+		if (!key_of(i, &key))
+			continue; /* metadata_fill names it */
+		byte = *(const uint8_t *)key.addr;
+		first[byte >> 5] |= 1u << (byte & 31);
+	}
+}
+
 int metadata_fill(int map_fd, struct err *err)
 {
 	const uint32_t yes = 1;
