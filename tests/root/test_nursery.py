@@ -2,6 +2,7 @@
 """One set of probes for all sandboxes of an agent: each sees its own events only, a flood costs its maker alone, and
 whoever is killed leaves nothing in the tables."""
 
+import collections
 import ctypes
 import json
 import os
@@ -15,6 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from test_agent import AgentCase
+from test_loss import EVERY, every
 from warder import *
 
 need_root()
@@ -196,6 +198,39 @@ class Nursery(AgentCase):
         self.assertGreater(lost, 0)
         self.assertEqual(lost + len([e for e in events if e["kind"] == "file.open" and e["file"]["path"] == "/workspace/f"]), 20000)
         self.assertEqual(self.warder("verify", self.bundle(loud)).code, 3)
+
+    def test_a_storm_of_every_kind(self):
+        """An agent's sandboxes have smaller rings (512 KiB and 1 MiB). Nobody reads while all there is to tell comes at
+        once: what found no room is counted by kind."""
+        n = 200
+        self.start()
+        box = self.create("--name", "box", "--no-default-rules")
+        self.assertCode(self.warder("cp", helper("flood"), "box:/workspace/flood"), 0)
+        engine, = [pid for pid, argv in self.ours("keep", root=False) if argv[3] == box and comm_of(pid) == "warder-engine"]
+        flood = subprocess.Popen([WARDER, "exec", "box", "sh", "-c", "cd /workspace; chmod +x flood; echo up; read x; ./flood %s %d; "
+                                  "echo $?" % (EVERY, n)], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(flood.stdout.close)
+        self.assertEqual(flood.stdout.readline(), b"up\n")
+        os.kill(engine, signal.SIGSTOP)
+        try:
+            flood.stdin.write(b"go\n")
+            flood.stdin.close()
+            self.assertEqual(flood.stdout.readline(), b"0\n")
+        finally:
+            os.kill(engine, signal.SIGCONT)
+        self.assertEqual(flood.wait(60), 0)
+        self.assertCode(self.warder("rm", "box"), 0)
+        self.wait_sealed(box)
+        events = self.events(box)
+        self.assertContiguous(events)
+        there, lost = collections.Counter(e["kind"] for e in events), collections.Counter()
+        for e in events:
+            if e["kind"] == "gap":
+                lost[e["gap"]["kind"]] += e["gap"]["count"]
+        self.assertGreater(sum(lost.values()), 0)
+        for kind, count in every(n).items():
+            self.assertGreaterEqual(there[kind] + lost[kind], count, "%s; lost %s" % (kind, lost))
+        self.assertEqual(self.warder("verify", self.bundle(box)).code, 3)
 
     def test_who_is_killed_leaves_nothing(self):
         self.start()
