@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libs: -shared -fPIC -ldl
-/* For LD_PRELOAD: the BPF program $NO_FIRE loads, is attached without an error and never fires, as a hook does
+/* For LD_PRELOAD: a BPF program that $NO_FIRE names (several: with commas) loads, is attached without an error and never fires, as a hook does
  * that the kernel never calls. For links made by bpf_program__attach, for those of a cgroup
  * (bpf_link_create), and for handlers in a table of programs (bpf_map_update_elem). */
 #include <bpf/bpf.h>
@@ -11,16 +11,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "userspace/base/auto.h"
 
 static bool is_victim(int prog_fd)
 {
 	struct bpf_prog_info info = { 0 };
 	__u32 len = sizeof(info);
 	const char *name = getenv("NO_FIRE");
+	size_t n;
 
-	/* The kernel keeps 15 bytes of a name. */
-	return name && bpf_obj_get_info_by_fd(prog_fd, &info, &len) == 0 &&
-	       strncmp(info.name, name, sizeof(info.name) - 1) == 0;
+	if (!name || bpf_obj_get_info_by_fd(prog_fd, &info, &len) != 0)
+		return false;
+	for (; *name; name += n + (name[n] == ',')) {
+		n = strcspn(name, ",");
+		/* The kernel keeps 15 bytes of a name. */
+		if (strncmp(info.name, name, MIN(n, sizeof(info.name) - 1)) == 0 &&
+		    strlen(info.name) == MIN(n, sizeof(info.name) - 1))
+			return true;
+	}
+	return false;
 }
 
 /* The link ends with its descriptor; its owner still has one to close. */

@@ -100,6 +100,16 @@ print(json.dumps([os.getpid(), out]))
                          [("mount", "runtime", "mount", 1), ("personality", "runtime", "personality", 8),
                           ("socket", "kernel", "socket_family", 40)])
 
+    def test_where_the_probes_are_blind_for_sockets_too(self):
+        env = {**self.env, "LD_PRELOAD": helper("no_fire"), "NO_FIRE": "sys_escape,sys_net", "WARDER_TIER": "portable"}
+        s = self.session(PYTHON_IN_SANDBOX, "-c", SC + "print(sc(165, 1, 2, 3, 4), sc(41, 40, 1, 0))",
+                         options=("--no-default-rules",), env=env)
+        self.assertCode(s, 0)
+        self.assertEqual(s.out.split(), [b"-1"] * 2)
+        self.assertTrue({"probe.escape", "probe.net"} <= set(s.result["degraded"]), s.result)
+        self.assertEqual([(e["syscall"], e["vantage"], field(e, "escape.type"), arg(e, 0)) for e in s.kinds("escape")],
+                         [("mount", "runtime", "mount", 1), ("socket", "runtime", "socket_family", 40)])
+
     def test_without_the_hook_behind_filters(self):
         """Full tier: where nothing shows what a filter refused, sockets are notified, too."""
         tier = json.loads(cmd(WARDER, "doctor", "--json", env=self.env).out)["tier"]

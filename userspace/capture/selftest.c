@@ -93,6 +93,7 @@ static const struct expect expects[] = {
 	{ "escape", "a namespace made", STEP_NETNS, WIRE_ESCAPE, .field = ESCAPE_IS("unshare") },
 	{ "escape", "setns", STEP_SETNS, WIRE_ESCAPE, .field = ESCAPE_IS("setns") },
 	{ "escape", "a call that seccomp refused", STEP_SECCOMP, WIRE_ESCAPE, .field = ESCAPE_IS("chroot") },
+	{ "net", "a socket that seccomp refused", STEP_SECCOMP, WIRE_NET_SOCKET, .field = { { F_NET_FAMILY, "inet" }, { F_ERRNO, "EPERM" } } },
 	{ "escape", "a 32-bit call", STEP_INT80, WIRE_ESCAPE, .host = true, .field = ESCAPE_IS("foreign_abi") },
 	{ "escape", "a mount", STEP_MOUNT, WIRE_ESCAPE, .field = ESCAPE_IS("mount") },
 	{ "escape", "a change of the mount tree", STEP_MOUNT, WIRE_MOUNT, .flags = 0 },
@@ -440,7 +441,8 @@ int capture_selftest(struct capture *c, bool all, struct capture_test *rows, siz
 		if (row.seen == CAPTURE_UNSEEN)
 			blame(c, &row);
 		if (row.seen == CAPTURE_UNSEEN && expects[i].step == STEP_SECCOMP)
-			c->refused_unseen = true;
+			*(expects[i].kind == WIRE_NET_SOCKET ? &c->sockets_unseen
+							     : &c->refused_unseen) = true;
 		if (n < max)
 			rows[n++] = row;
 	}

@@ -181,12 +181,13 @@ static int do_setns(const struct selftest_job *job)
 	return setns(-1, 0) < 0 && errno == EBADF ? 0 : -errno;
 }
 
-/* A call that a filter refuses. In a child: the filter stays for good. */
+/* Calls that a filter refuses. In a child: the filter stays for good. */
 static int do_seccomp(const struct selftest_job *job)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_chroot, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_chroot, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -198,7 +199,10 @@ static int do_seccomp(const struct selftest_job *job)
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 		    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
 			_exit(errno);
-		_exit(chroot("/proc/self/warder-selftest") < 0 && errno == EPERM ? 0 : EIO);
+		if (chroot("/proc/self/warder-selftest") == 0 || errno != EPERM)
+			_exit(EIO);
+		_exit(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) < 0 && errno == EPERM ? 0
+											  : EIO);
 	}
 	return wait_child(pid);
 }
