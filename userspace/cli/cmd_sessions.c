@@ -186,9 +186,8 @@ static int print_row(void *arg, const struct catalog_row *row)
 	snprintf(tenant, sizeof(tenant), "%s", *row->tenant ? row->tenant : "-");
 	plain_text(tenant, '?', "");
 	printf("%-19.19s  %-26s  ", time, row->id);
-	printf("%-12s %-14s %7llu %7llu %5llu", tenant, end,
-	       (unsigned long long)row->records, (unsigned long long)row->alerts,
-	       (unsigned long long)row->lost);
+	printf("%-12s %-14s %7llu %7llu %5llu", tenant, end, (unsigned long long)row->records,
+	       (unsigned long long)row->alerts, (unsigned long long)row->lost);
 	print_safe("  ", *row->command ? row->command : "-", 100);
 	return 0;
 }
@@ -285,11 +284,11 @@ static int show_row(void *arg, const struct catalog_row *row)
 	}
 	printf("end       %s\n", end);
 	print_safe("acted by  ", row->rule, 200);
-	printf("record    %s, %s; %llu record%s, %llu alert%s, %llu lost, %llu bytes\n", row->state,
-	       row->is_signed ? "signed" : "not signed", (unsigned long long)row->records,
-	       row->records == 1 ? "" : "s", (unsigned long long)row->alerts,
-	       row->alerts == 1 ? "" : "s", (unsigned long long)row->lost,
-	       (unsigned long long)row->bytes);
+	printf("record    %s, %s; %llu record%s, %llu alert%s, %llu lost, %llu bytes on disk\n",
+	       row->state, row->is_signed ? "signed" : "not signed",
+	       (unsigned long long)row->records, row->records == 1 ? "" : "s",
+	       (unsigned long long)row->alerts, row->alerts == 1 ? "" : "s",
+	       (unsigned long long)row->lost, (unsigned long long)row->bytes);
 	print_safe("damage    ", row->damage, 300);
 	if (row->is_cut)
 		puts("          more different values than the catalogue keeps");
@@ -362,7 +361,8 @@ static void print_log_line(const struct hostlog_line *l, bool json)
 {
 	auto_buf struct buf out = { 0 };
 	struct str time = { l->time.p, MIN(l->time.n, (size_t)TIME_SHOWN) };
-	struct str cells[] = { time, l->kind, l->session.n ? l->session : STR("-"), l->who, l->data };
+	struct str cells[] = { time, l->kind, l->session.n ? l->session : STR("-"), l->who,
+			       l->data };
 
 	if (json) {
 		cli_print_record(l->text, stdout);

@@ -132,7 +132,7 @@ static void print_text(const struct verify_report *rep, bool has_keys, const str
 {
 	printf("%s\n", rep->text);
 	printf("  session   %s\n", rep->session);
-	printf("  records   %llu in %llu frame%s, %llu segment%s, %llu bytes\n",
+	printf("  records   %llu in %llu frame%s, %llu segment%s of %llu bytes\n",
 	       (unsigned long long)rep->records, (unsigned long long)rep->frames,
 	       rep->frames == 1 ? "" : "s", (unsigned long long)rep->segments,
 	       rep->segments == 1 ? "" : "s", (unsigned long long)rep->bytes);
