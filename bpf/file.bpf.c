@@ -237,7 +237,8 @@ static __always_inline bool file_named(struct scratch *s, struct wire_file *r, c
 	if (c->what != WIRE_FILE_LINK || c->op != 2)
 		r->path2 = unpack(rec_named_packed(s, 1));
 	else if (s->named.at[1].len) /* a symlink's text */
-		r->path2 = unpack(rec_str(s, to_number(s, s->named.at[1].name), NAMED_MAX, STR_KERNEL));
+		r->path2 = unpack(
+			rec_str(s, to_number(s, s->named.at[1].name), NAMED_MAX, STR_KERNEL));
 	return r->path2.len;
 }
 

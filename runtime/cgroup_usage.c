@@ -84,7 +84,7 @@ void cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret)
 		pids = c->leaf;
 	ret->pids_now = read_u64(pids, "pids.current");
 	if (ret->pids_now > 0)
-		ret->pids_now--; /* init is ours */
+		ret->pids_now--;		      /* init is ours */
 	ret->pids_peak = read_u64(pids, "pids.peak"); /* 6.1 */
 	ret->pids_denied = read_key(pids, "pids.events", "max");
 	if (ret->pids_peak > 0)

@@ -147,8 +147,9 @@ enum wire_escape_type { WIRE_ESCAPES(WIRE_ESCAPE_ENUM) };
 #define WIRE_F_KILLED	  0x0100 /* SIGKILL was sent to the task in the kernel */
 #define WIRE_F_RUNTIME	  0x0200 /* by our own init inside the sandbox, not by the payload */
 #define WIRE_F_READ_FAULT 0x0400 /* a user string could not be read */
-#define WIRE_F_PART	  0x3800 /* << WIRE_PART_SHIFT: enum gvisor_part of a process of gVisor; 0 = none */
-#define WIRE_PART_SHIFT	  11
+#define WIRE_F_PART \
+	0x3800 /* << WIRE_PART_SHIFT: enum gvisor_part of a process of gVisor; 0 = none */
+#define WIRE_PART_SHIFT 11
 
 enum wire_vantage { WIRE_V_KERNEL = 0, WIRE_V_GUEST = 1, WIRE_V_RUNTIME = 2, WIRE_V_AGENT = 3 };
 
@@ -455,11 +456,11 @@ struct wire_limit_hit {
 struct wire_usage {
 	struct wire_hdr h;
 	__u64 period_ns;
-	__u64 cpu_ns; /* in the period */
-	__u64 mem;    /* bytes now */
+	__u64 cpu_ns;	  /* in the period */
+	__u64 mem;	  /* bytes now */
 	__s64 mem_growth; /* bytes since the sample before */
-	__u64 net;    /* bytes in the period, both ways */
-	__u64 pids;   /* now */
+	__u64 net;	  /* bytes in the period, both ways */
+	__u64 pids;	  /* now */
 };
 
 /* SIGNAL: the header is the sender. */
@@ -537,7 +538,7 @@ struct wire_scan {
 	__u64 skipped;	/* neither looked at nor told */
 	__u64 unhashed; /* told without a hash */
 	__u64 duration_ns;
-	__u32 when; /* enum wire_scan_when */
+	__u32 when;		/* enum wire_scan_when */
 	struct wire_str places; /* NUL-separated, inside */
 	struct wire_str why;	/* NUL-separated: what was not looked at, and for what reason */
 	__u32 pad;

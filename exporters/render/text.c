@@ -152,7 +152,8 @@ static void add_escaped(struct buf *out, struct str s, enum dialect in, bool *va
 		unsigned char c = (unsigned char)s.p[i], e = escapes[in][c];
 		size_t n = e == 1 ? utf8_length((struct str){ s.p + i, s.n - i }) : 1;
 
-		if (!e || (e == 1 && n && !is_deceptive(utf8_code_point((struct str){ s.p + i, n })))) {
+		if (!e ||
+		    (e == 1 && n && !is_deceptive(utf8_code_point((struct str){ s.p + i, n })))) {
 			i += n;
 			continue;
 		}

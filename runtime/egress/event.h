@@ -13,7 +13,7 @@ enum egress_event_type {
 	EGRESS_CONNECT,
 	EGRESS_CLOSE,
 	EGRESS_REQUEST, /* of a route: method, status; `data` is the path */
-	EGRESS_OVER, /* the last one: the helper ends as it should */
+	EGRESS_OVER,	/* the last one: the helper ends as it should */
 };
 
 struct egress_event {

@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (hostlog_parse(text, &p) < 0)
 		return 0;
-	const struct str parts[] = { p.line.time, p.line.kind, p.line.session, p.line.who, p.line.data };
+	const struct str parts[] = { p.line.time, p.line.kind, p.line.session, p.line.who,
+				     p.line.data };
 	const char *at = text.p;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

@@ -200,14 +200,22 @@ static const struct member escape_members[] = {
 	END,
 };
 static const struct member session_members[] = {
-	N(wire_session, exit_code),    N(wire_session, signal),
-	N(wire_session, cpu_usec),     N(wire_session, mem_peak),
-	N(wire_session, pids_peak),    N(wire_session, stdout_bytes),
-	N(wire_session, stderr_bytes), S(wire_session, backend),
-	S(wire_session, name),	       S(wire_session, tenant),
-	S(wire_session, reason),       S(wire_session, policy),
-	S(wire_session, command),      S(wire_session, host),
-	S(wire_session, degraded),     S(wire_session, secrets),
+	N(wire_session, exit_code),
+	N(wire_session, signal),
+	N(wire_session, cpu_usec),
+	N(wire_session, mem_peak),
+	N(wire_session, pids_peak),
+	N(wire_session, stdout_bytes),
+	N(wire_session, stderr_bytes),
+	S(wire_session, backend),
+	S(wire_session, name),
+	S(wire_session, tenant),
+	S(wire_session, reason),
+	S(wire_session, policy),
+	S(wire_session, command),
+	S(wire_session, host),
+	S(wire_session, degraded),
+	S(wire_session, secrets),
 	END,
 };
 
@@ -232,8 +240,12 @@ static const struct member request_members[] = {
 };
 
 static const struct member snapshot_members[] = {
-	N(wire_snapshot, files), N(wire_snapshot, bytes),   N(wire_snapshot, stored),
-	S(wire_snapshot, name),	 S(wire_snapshot, session), S(wire_snapshot, who),
+	N(wire_snapshot, files),
+	N(wire_snapshot, bytes),
+	N(wire_snapshot, stored),
+	S(wire_snapshot, name),
+	S(wire_snapshot, session),
+	S(wire_snapshot, who),
 	END,
 };
 

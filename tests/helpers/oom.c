@@ -41,8 +41,8 @@ __attribute__((constructor)) static void map_orders(void)
 	static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
 	const char *path = getenv("OOM");
 	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	void *p = fd < 0 ? MAP_FAILED :
-			   mmap(NULL, sizeof(*oom), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = fd < 0 ? MAP_FAILED
+			 : mmap(NULL, sizeof(*oom), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (fd >= 0)
 		close(fd);

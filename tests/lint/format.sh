@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # C files as clang-format wants them; --fix rewrites. Other major versions format differently, so only the
-# one that the tree is formatted with has a say.
+# one that the tree is formatted with has a say. usage: format.sh [--fix] [FILE...]
 set -euo pipefail
 # shellcheck source=files.sh
 . "$(dirname "$0")/files.sh"
@@ -18,10 +18,11 @@ if [ -z "$tool" ]; then
 	echo "skipped: needs clang-format $major"
 	exit 77
 fi
-mapfile -t list < <(files '*.c' '*.h')
-if [ "${1:-}" = --fix ]; then
+fix=
+[ "${1:-}" != --fix ] || { fix=1 && shift; }
+if [ $# -gt 0 ]; then list=("$@"); else mapfile -t list < <(files '*.c' '*.h'); fi
+if [ -n "$fix" ]; then
 	"$tool" -i "${list[@]}"
 else
-	"$tool" --dry-run -Werror --ferror-limit=3 "${list[@]}" 2>&1 | grep -E 'error:' && exit 1
-	exit 0
+	"$tool" --dry-run -Werror --ferror-limit=3 "${list[@]}" 2>&1 | { grep 'error:' || :; }
 fi

@@ -18,6 +18,19 @@ def layers(*args):
     return check("layers.sh", *args)
 
 
+class Format(unittest.TestCase):
+    def test_what_is_not_formatted_is_refused(self):
+        with tempfile.TemporaryDirectory() as top:
+            path = os.path.join(top, "a.c")
+            for text, bad in (("int x;\n", False), ("int   x ;\n", True)):
+                with open(path, "w") as f:
+                    f.write(text)
+                code, said = check("format.sh", path)
+                if code == 77:
+                    self.skipTest(said)
+                self.assertEqual((code != 0, "a.c:1:" in said), (bad, bad), said)
+
+
 class Init(unittest.TestCase):
     LINES = (("auto_buf struct buf a;", True), ("auto_buf struct buf a = { 0 }, b;", True),
              ("AUTO(reader) struct reader *r;", True), ("auto_buf struct buf a = { 0 }, b = { 0 };", False),

@@ -36,7 +36,7 @@ struct call {
 	const char *method;
 	const struct route *route;
 	struct api_target target;
-	const char *sandbox; /* what stands for the braces of the route's path */
+	const char *sandbox;   /* what stands for the braces of the route's path */
 	enum call_form accept; /* what the client prefers */
 	struct arena arena;
 	struct upstream up;

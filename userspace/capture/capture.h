@@ -63,10 +63,10 @@ struct capture_options {
 	const struct watch_entry *watch; /* files whose reading is told, of all sandboxes */
 	size_t watch_n;			 /* at most WATCHLIST_MAX */
 	bool gvisor; /* sandboxes are SANDBOX_F_HELD: what gVisor's own processes do is looked at */
-	bool gvisor_net; /* with sockets of the host */
+	bool gvisor_net;    /* with sockets of the host */
 	bool gvisor_mirror; /* on a platform where the guest's calls show in its stubs' */
-	bool quiet_libbpf;		 /* keep libbpf's own messages out of stderr */
-	bool shared; /* for capture_join: the sizes of rings are those of each session */
+	bool quiet_libbpf;  /* keep libbpf's own messages out of stderr */
+	bool shared;	    /* for capture_join: the sizes of rings are those of each session */
 };
 
 /* Load and attach everything. Needs root; errors name what is missing and how to get it. Call

@@ -55,12 +55,12 @@ typedef void decode_fn(struct decode_ctx *c);
 decode_fn decode_exec, decode_fork, decode_exit, decode_signal;	    /* kind_proc.c */
 decode_fn decode_file_object, decode_file_rename, decode_file_link; /* kind_file.c */
 decode_fn decode_mount;
-decode_fn decode_net;						    /* kind_net.c */
-decode_fn decode_dns;						    /* kind_dns.c: a datagram */
+decode_fn decode_net; /* kind_net.c */
+decode_fn decode_dns; /* kind_dns.c: a datagram */
 void decode_dns_message(struct decode_ctx *c, const struct dns_message *m);
-decode_fn decode_oom, decode_limit, decode_usage; /* kind_limit.c */
-decode_fn decode_escape;	    /* kind_escape.c */
-decode_fn decode_session;	    /* kind_session.c */
+decode_fn decode_oom, decode_limit, decode_usage;	  /* kind_limit.c */
+decode_fn decode_escape;				  /* kind_escape.c */
+decode_fn decode_session;				  /* kind_session.c */
 decode_fn decode_workspace_change, decode_workspace_scan; /* kind_workspace.c */
 decode_fn decode_snapshot;
 decode_fn decode_request; /* kind_net.c */

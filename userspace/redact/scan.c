@@ -22,7 +22,7 @@
 #define LIBRARY	     "libhs.so.5"
 #define TEXT_MIN     512	 /* bytes; a shorter text costs more than by our own */
 #define TEXT_MAX     (64u << 20) /* of one; find.c has no longer ones either */
-#define PATTERNS_MAX 4096 /* a run with 256 known values has 2,500: 55 ms and 4 MiB */
+#define PATTERNS_MAX 4096	 /* a run with 256 known values has 2,500: 55 ms and 4 MiB */
 #define WINDOW	     4 /* bytes of a known value: longer ones take much more memory, and save nothing */
 #define VARIANTS_MAX 16 /* of a window: each NUL in it may be a blank */
 

@@ -85,8 +85,8 @@ static bool is_editing(char c)
 /* Four times memchr() is many times faster than one look at each byte. */
 static bool has_editing(struct str s)
 {
-	return s.n && (memchr(s.p, '\b', s.n) || memchr(s.p, 0x7f, s.n) ||
-		       memchr(s.p, 0x15, s.n) || memchr(s.p, 0x17, s.n));
+	return s.n && (memchr(s.p, '\b', s.n) || memchr(s.p, 0x7f, s.n) || memchr(s.p, 0x15, s.n) ||
+		       memchr(s.p, 0x17, s.n));
 }
 
 static bool ends_line(const struct buf *b)

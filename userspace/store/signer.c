@@ -240,8 +240,7 @@ static const char *decode_common(struct checkpoint *c, const uint8_t *p, size_t 
 {
 	c->type = p[E_TYPE];
 	if (p[E_ZERO] || p[E_LEN] != (uint8_t)n || p[E_LEN + 1] != (uint8_t)(n >> 8) ||
-	    (n == GENESIS_LEN) != (c->type == CHECKPOINT_GENESIS) ||
-	    c->type > CHECKPOINT_SEAL)
+	    (n == GENESIS_LEN) != (c->type == CHECKPOINT_GENESIS) || c->type > CHECKPOINT_SEAL)
 		return "its fields are malformed";
 	c->index = get_le64(p + E_INDEX);
 	c->seq = get_le64(p + E_SEQ);

@@ -29,7 +29,7 @@ struct checkpoint {
 	uint64_t seq;	/* of the last record before it */
 	uint32_t segment;
 	uint32_t redactions; /* places of the records before it that were redacted */
-	uint64_t offset; /* in the segment: a frame's end, or the segment header's */
+	uint64_t offset;     /* in the segment: a frame's end, or the segment header's */
 	uint64_t real_ns, boot_ns;
 	uint64_t lost;		      /* events known to be lost so far */
 	uint8_t head[STORE_HASH_LEN]; /* record chain */

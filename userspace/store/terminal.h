@@ -73,7 +73,7 @@ struct terminal_log;
 
 /* What a commit has made durable, for the `terminal` event that binds it. */
 struct terminal_mark {
-	uint64_t redactions; /* secrets taken out since the mark before; by who appends */
+	uint64_t redactions;  /* secrets taken out since the mark before; by who appends */
 	uint64_t first, last; /* numbers of the records; last < first: nothing new */
 	uint64_t bytes;	      /* of output and input in them */
 	uint8_t head[STORE_HASH_LEN];

@@ -42,7 +42,8 @@ static const char *check_checkpoint(struct verify *v, const struct checkpoint *c
 	}
 	if (merkle_root(v->tree, v->chain, root) < 0)
 		return "the hash could not be computed";
-	if (c->seq != v->report->records || c->redactions != v->report->redactions || memcmp(c->head, v->head, STORE_HASH_LEN) != 0 ||
+	if (c->seq != v->report->records || c->redactions != v->report->redactions ||
+	    memcmp(c->head, v->head, STORE_HASH_LEN) != 0 ||
 	    memcmp(c->link, v->link, STORE_HASH_LEN) != 0 ||
 	    memcmp(c->root, root, STORE_HASH_LEN) != 0)
 		return "what was signed is not what is there: somebody who can recompute hashes "

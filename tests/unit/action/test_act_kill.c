@@ -26,7 +26,8 @@ static int file_with(const char *text)
 
 static void an_empty_cgroup_is_done(void **state)
 {
-	struct action_target t = { file_with(""), -1, file_with("populated 0\nfrozen 0\n"), -1, NULL, NULL };
+	struct action_target t = { file_with(""), -1,  file_with("populated 0\nfrozen 0\n"), -1,
+				   NULL,	  NULL };
 	struct action_report rep;
 	uint64_t before = clock_boot_ns();
 	char text[8] = "";
@@ -44,7 +45,8 @@ static void an_empty_cgroup_is_done(void **state)
 
 static void a_cgroup_that_stays_full_is_partial(void **state)
 {
-	struct action_target t = { file_with(""), -1, file_with("populated 1\nfrozen 0\n"), -1, NULL, NULL };
+	struct action_target t = { file_with(""), -1,  file_with("populated 1\nfrozen 0\n"), -1,
+				   NULL,	  NULL };
 	struct action_report rep;
 
 	(void)state;

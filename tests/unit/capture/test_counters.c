@@ -180,14 +180,10 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup(fn, setup)
 	const struct CMUnitTest tests[] = {
-		T(each_loss_is_told_once),
-		T(a_lost_piece_of_argv_is_a_lost_exec),
-		T(more_losses_than_rows),
-		T(numbers_that_never_came),
-		T(waiting_records_are_not_missing),
-		T(failures_are_summed),
-		T(what_a_guest_did_is_of_any_kind),
-		T(runs_left_out_are_a_gap_of_nobody_known),
+		T(each_loss_is_told_once),	    T(a_lost_piece_of_argv_is_a_lost_exec),
+		T(more_losses_than_rows),	    T(numbers_that_never_came),
+		T(waiting_records_are_not_missing), T(failures_are_summed),
+		T(what_a_guest_did_is_of_any_kind), T(runs_left_out_are_a_gap_of_nobody_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,8 @@ static void inodes_of_what_is_there(void **state)
 
 static void bad_entries(void **state)
 {
-	static const char *const bad[] = { "", "a", "/a//b", "/a/..", "/./a", "//", "/..", "/d/*x", "/a*/b", "/x**" };
+	static const char *const bad[] = { "",	 "a",	"/a//b", "/a/..", "/./a",
+					   "//", "/..", "/d/*x", "/a*/b", "/x**" };
 	struct watch_entry many[WATCHLIST_MAX + 1];
 	char longest[ENFORCE_PATH_MAX];
 	struct err err = { 0 };

@@ -66,7 +66,8 @@ static int setup(void **state)
 	assert_int_equal(ruleset_add_text(f.rules, "t.yaml", str_from(RULES), &err), 0);
 	assert_int_equal(ruleset_compile(f.rules, &err), 0);
 	assert_int_equal(journal_create(&f.journal, f.dirfd, &jo, &err), 0);
-	f.target = (struct action_target){ memfile(""), -1, memfile("populated 0\n"), -1, NULL, NULL };
+	f.target =
+		(struct action_target){ memfile(""), -1, memfile("populated 0\n"), -1, NULL, NULL };
 	so.target = f.target;
 	so.journal = f.journal;
 	assert_int_equal(pipeline_new(&f.pipeline, f.rules), 0);
