@@ -33,6 +33,7 @@
 
 struct snapshot_shared {
 	int result;
+	bool written;	    /* the runtime says that all bytes of what runs are in the pipe */
 	uint64_t processes; /* bytes, and their digest */
 	uint8_t processes_sha256[32];
 	struct archive_facts facts;
@@ -92,6 +93,22 @@ struct pack {
 	gid_t gid;
 };
 
+/* More to read. Not so when all is said to be written and whoever wrote stands still: gVisor answers before it closes
+ * its end, and may have been stopped in between. */
+static bool has_more(const struct pack *p, const struct snapshot_shared *shared)
+{
+	for (;;) {
+		bool last =
+			__atomic_load_n(&shared->written, __ATOMIC_ACQUIRE) && is_frozen(p->events);
+		struct pollfd fd = { .fd = p->from, .events = POLLIN };
+
+		if (poll(&fd, 1, last ? 0 : 20) > 0)
+			return true;
+		if (last)
+			return false;
+	}
+}
+
 /* Bytes of somebody who may be in the guest's hands: they are counted, and not looked at. */
 static int copy_processes(const struct pack *p, struct snapshot_shared *shared)
 {
@@ -102,7 +119,7 @@ static int copy_processes(const struct pack *p, struct snapshot_shared *shared)
 	int r = 0;
 
 	crypto_hash_sha256_init(&st);
-	while (r == 0 && (n = read(p->from, bytes, sizeof(bytes))) != 0) {
+	while (r == 0 && has_more(p, shared) && (n = read(p->from, bytes, sizeof(bytes))) != 0) {
 		if (n < 0)
 			return err_set(&shared->err, errno, "snapshot: processes: %m");
 		all += (size_t)n;
@@ -209,6 +226,7 @@ static int write_processes(struct snapshot_job *j, struct sandbox *s, struct pac
 int snapshot_job_written(struct snapshot_job *j, const struct sandbox *s, struct err *err)
 {
 	j->written = true;
+	__atomic_store_n(&j->shared->written, true, __ATOMIC_RELEASE);
 	return freeze(s, err);
 }
 

@@ -112,7 +112,8 @@ static void a_missing_file_is_named(void **state)
 
 	(void)state;
 	assert_int_equal(flat_load(&f, "/nonexistent/policy.yaml", &err), -ENOENT);
-	assert_string_equal(err.text, "'/nonexistent/policy.yaml': No such file or directory");
+	assert_string_equal(err.text,
+			    "configuration '/nonexistent/policy.yaml': No such file or directory");
 }
 
 static void a_text_of_no_bytes_may_be_null(void **state)
