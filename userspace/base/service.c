@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "userspace/base/auto.h"
+#include "userspace/base/clock.h"
 
-#define NSEC_PER_USEC 1000ull
-#define TELL_S	      2 /* at most, for a supervisor that is busy */
+#define TELL_S 2 /* at most, for a supervisor that is busy */
 
 static int dial(const char *path)
 {

@@ -32,13 +32,16 @@ static const char *const of_libraries[] = {
 
 int confine_files_begin(struct confine_files *ret, struct err *err)
 {
-	int abi = landlock_abi();
-
-	ret->set = -1;
-	if (!abi)
+	*ret = (struct confine_files){ .set = -1, .abi = landlock_abi() };
+	if (!ret->abi)
 		return 0;
-	ret->set = landlock_begin(abi);
+	ret->set = landlock_begin(ret->abi);
 	return ret->set < 0 ? err_set(err, -ret->set, "Landlock: %m") : 0;
+}
+
+static int add_fd(struct confine_files *c, int fd, bool writes)
+{
+	return landlock_allow_fd(c->set, c->abi, fd, writes ? LANDLOCK_WRITE : LANDLOCK_LOOK);
 }
 
 static int add_path(struct confine_files *c, const char *path, bool writes, struct err *err)
@@ -48,7 +51,7 @@ static int add_path(struct confine_files *c, const char *path, bool writes, stru
 
 	if (fd < 0) /* what is not there cannot be opened either */
 		return 0;
-	r = landlock_allow_fd(c->set, landlock_abi(), fd, writes ? LANDLOCK_WRITE : LANDLOCK_LOOK);
+	r = add_fd(c, fd, writes);
 	return r < 0 ? err_set(err, -r, "Landlock: '%s': %m", path) : 0;
 }
 
@@ -61,8 +64,7 @@ int confine_files_add(struct confine_files *c, const struct confine_place *v, si
 		if (v[i].path)
 			r = add_path(c, v[i].path, v[i].writes, err);
 		else if (v[i].fd >= 0)
-			r = landlock_allow_fd(c->set, landlock_abi(), v[i].fd,
-					      v[i].writes ? LANDLOCK_WRITE : LANDLOCK_LOOK);
+			r = add_fd(c, v[i].fd, v[i].writes);
 		if (r < 0 && !v[i].path)
 			return err_set(err, -r, "Landlock: descriptor %d: %m", v[i].fd);
 	}

@@ -17,6 +17,7 @@ struct confine_place {
 
 struct confine_files {
 	int set; /* -1: the kernel has no Landlock */
+	int abi;
 };
 
 /* Nothing may be opened by who is under it, what is open stays so; nor may it signal others or trace them. */
