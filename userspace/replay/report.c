@@ -337,6 +337,15 @@ static bool has_room(const struct report *r, const struct event *ev, uint64_t us
 	return r->events < (is_grave(ev) ? max : common);
 }
 
+/* Of a list in an object. */
+static int end_line(struct report *r)
+{
+	buf_addz(&r->line, "]}\n");
+	if (r->line.failed)
+		return -ENOMEM;
+	return report_stream_data(&r->stream, (struct str){ r->line.p, r->line.n });
+}
+
 /* One line: what is new in strings and process sets, and the events that use it. */
 static int write_block(struct report *r)
 {
@@ -358,10 +367,7 @@ static int write_block(struct report *r)
 		buf_add(&r->line, parts[i].list->n ? parts[i].list->p : "", parts[i].list->n);
 		buf_reset(parts[i].list);
 	}
-	buf_addz(&r->line, "]}\n");
-	if (r->line.failed)
-		return -ENOMEM;
-	return report_stream_data(&r->stream, (struct str){ r->line.p, r->line.n });
+	return end_line(r);
 }
 
 static int put_event(struct report *r, const struct event *ev, uint64_t us)
@@ -425,11 +431,15 @@ static int write_frames(struct report *r)
 	buf_reset(&r->line);
 	buf_addz(&r->line, "{\"y\":[");
 	buf_add(&r->line, r->terminal.p, r->terminal.n);
-	buf_addz(&r->line, "]}\n");
 	buf_reset(&r->terminal);
-	if (r->line.failed)
-		return -ENOMEM;
-	return report_stream_data(&r->stream, (struct str){ r->line.p, r->line.n });
+	return end_line(r);
+}
+
+static int write_all(struct report *r)
+{
+	int k = write_block(r);
+
+	return k < 0 ? k : write_frames(r);
 }
 
 int report_terminal(struct report *r, const struct report_frame *f)
@@ -476,9 +486,7 @@ int report_blob(struct report *r, struct str name, struct str text)
 	struct json j;
 	int k;
 
-	k = write_block(r);
-	if (k == 0)
-		k = write_frames(r);
+	k = write_all(r);
 	if (k < 0)
 		return k;
 	if (r->blob_bytes + text.n > REPORT_BLOBS_MAX) {
@@ -504,9 +512,7 @@ int report_blob(struct report *r, struct str name, struct str text)
 
 int report_end(struct report *r, const char *damage)
 {
-	int k = write_block(r);
+	int k = write_all(r);
 
-	if (k == 0)
-		k = write_frames(r);
 	return k < 0 ? k : report_page_end(r, damage);
 }

@@ -52,7 +52,7 @@ class Model {
   constructor() {
     this.strings = []; this.sets = []; this.own = []; this.frames = []; this.blobs = new Map();
     this.head = null; this.session = {}; this.counts = { omitted: 0, damage: "", density: { us: 1, kinds: {} } };
-    this.n = 0; this.seq = []; this.times = []; this.kindOf = []; this.setOf = []; this.ownAt = [0]; this.us = 0; this.lastSeq = 0; this.frameUs = 0; this.decoders = [];
+    this.seq = []; this.times = []; this.kindOf = []; this.setOf = []; this.ownAt = [0]; this.us = 0; this.lastSeq = 0; this.frameUs = 0; this.decoders = [];
     this.setsSeen = 0; this.high = -1;
   }
 
