@@ -46,9 +46,9 @@ long process1_receive(struct init_frame *f, struct cmsg_fds *fds, int flags)
 	return SYS(recvmsg, INIT_CONTROL_FD, &m, flags | MSG_CMSG_CLOEXEC, 0, 0, 0);
 }
 
-long process1_send(const struct init_frame *f, int fd)
+long process1_send_to(int sock, const void *p, size_t n, int fd)
 {
-	struct iovec iov = { .iov_base = (void *)f, .iov_len = sizeof(*f) };
+	struct iovec iov = { .iov_base = (void *)p, .iov_len = n };
 	struct cmsg_fd c = {
 		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = fd
 	};
@@ -57,7 +57,12 @@ long process1_send(const struct init_frame *f, int fd)
 			    .control = fd < 0 ? NULL : &c,
 			    .control_len = fd < 0 ? 0 : sizeof(c) };
 
-	return SYS(sendmsg, INIT_CONTROL_FD, &m, MSG_NOSIGNAL, 0, 0, 0);
+	return SYS(sendmsg, sock, &m, MSG_NOSIGNAL, 0, 0, 0);
+}
+
+long process1_send(const struct init_frame *f, int fd)
+{
+	return process1_send_to(INIT_CONTROL_FD, f, sizeof(*f), fd);
 }
 
 /* The kernel's stack pointer is aligned; nothing on it is of interest. */

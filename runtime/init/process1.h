@@ -19,5 +19,7 @@ void process1_let_go_of_stdio(void);
 long process1_receive(struct init_frame *f, struct cmsg_fds *fds, int flags);
 /* A frame to the launcher, with a descriptor where it is not -1. Bytes or -errno. */
 long process1_send(const struct init_frame *f, int fd);
+/* The same to any socket. */
+long process1_send_to(int sock, const void *p, size_t n, int fd);
 
 #endif

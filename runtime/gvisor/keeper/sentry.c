@@ -77,14 +77,6 @@ static size_t put(char *to, size_t at, size_t max, const char *z)
 int sentry_ask(int fd, const char *method, const char *arg, int pass)
 {
 	char text[1024];
-	struct iovec iov = { .iov_base = text };
-	struct cmsg_fd c = {
-		.len = CMSG_FD_LEN, .level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = pass
-	};
-	struct msghdr m = { .iov = &iov,
-			    .iov_n = 1,
-			    .control = pass < 0 ? NULL : &c,
-			    .control_len = pass < 0 ? 0 : sizeof(c) };
 	size_t n = put(text, 0, sizeof(text), "{\"method\":\"");
 	long r;
 
@@ -94,8 +86,7 @@ int sentry_ask(int fd, const char *method, const char *arg, int pass)
 	n = put(text, n, sizeof(text), "}");
 	if (n > sizeof(text))
 		return -E2BIG;
-	iov.iov_len = n;
-	r = SYS(sendmsg, fd, &m, MSG_NOSIGNAL, 0, 0, 0);
+	r = process1_send_to(fd, text, n, pass);
 	return r == (long)n ? 0 : r < 0 ? (int)r : -EIO;
 }
 
