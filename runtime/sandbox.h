@@ -223,9 +223,9 @@ void sandbox_set_guest(struct sandbox *s, const struct sandbox_guest *g);
 
 /* ---- processes that are kept, and go on in another sandbox ---- */
 
-/* What wrote them, and alone can read them. */
+/* What wrote them, and alone can read them, in words: "runsc 20240729 systrap". */
 struct sandbox_runtime {
-	char version[64], platform[16];
+	char name[96];
 };
 /* Can this sandbox's be? -EOPNOTSUPP and why not. */
 int sandbox_plan_keeps(const struct sandbox_plan *p, struct sandbox_runtime *ret, struct err *err);

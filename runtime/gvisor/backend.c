@@ -229,8 +229,8 @@ static int keeps(const struct sandbox_plan *p, struct sandbox_runtime *ret, stru
 			       "gVisor keeps no processes that have a network: --net none");
 	if (p->tty)
 		return err_set(err, EOPNOTSUPP, "gVisor keeps no processes that have a terminal");
-	snprintf(ret->version, sizeof(ret->version), "%s", r->version);
-	snprintf(ret->platform, sizeof(ret->platform), "%s", gvisor_platform(r, p->platform));
+	snprintf(ret->name, sizeof(ret->name), "runsc %s %s", r->version,
+		 gvisor_platform(r, p->platform));
 	return 0;
 }
 

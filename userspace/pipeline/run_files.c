@@ -110,8 +110,7 @@ static int begin_snapshot(struct run *run, const char *name, uint64_t max, bool 
 	if (r < 0)
 		return r;
 	run->snapshot.processes = processes;
-	snprintf(run->snapshot_runtime, sizeof(run->snapshot_runtime), "runsc %s %s",
-		 runtime.version, runtime.platform);
+	run->snapshot_runtime = runtime;
 	return snapshot_job_begin(&run->snapshot, run->sandbox,
 				  run->spec.tenant ? run->spec.tenant : "default", name, max,
 				  run->uid, run->gid, err);
@@ -150,7 +149,7 @@ void run_end_snapshot(struct run *run)
 	snprintf(row->sandbox, sizeof(row->sandbox), "%s", run->name);
 	snprintf(row->policy, sizeof(row->policy), "%s", sandbox_plan_hash(run->plan));
 	if (run->snapshot.processes)
-		snprintf(row->runtime, sizeof(row->runtime), "%s", run->snapshot_runtime);
+		snprintf(row->runtime, sizeof(row->runtime), "%s", run->snapshot_runtime.name);
 	r = snapshot_job_end(&run->snapshot, run->sandbox, &err);
 	engine_send_thaw(run->engine_fd);
 	if (run->snapshot.processes && run->snapshot.written)

@@ -308,7 +308,6 @@ static int check_processes(struct run *run, struct err *err)
 {
 	const struct snapshots_row *row = run->opt->restore;
 	struct sandbox_runtime own;
-	char text[sizeof(row->runtime)];
 	int r;
 
 	if (run->opt->processes_fd <= 0)
@@ -316,13 +315,12 @@ static int check_processes(struct run *run, struct err *err)
 	r = sandbox_plan_keeps(run->plan, &own, err);
 	if (r < 0)
 		return err_wrap(err, r, "snapshot '%s'", row->name);
-	snprintf(text, sizeof(text), "runsc %s %s", own.version, own.platform);
-	if (strcmp(text, row->runtime) != 0)
+	if (strcmp(own.name, row->runtime) != 0)
 		return err_set(
 			err, EXDEV,
 			"snapshot '%s': its processes go on under '%s' alone, and this is '%s' "
 			"(with a command only its files are taken)",
-			row->name, row->runtime, text);
+			row->name, row->runtime, own.name);
 	if (strcmp(sandbox_plan_hash(run->plan), row->policy) != 0)
 		return err_set(
 			err, EXDEV,

@@ -30,7 +30,7 @@ struct run {
 	struct sampler sampler;
 	struct workspace_job workspace;
 	struct snapshot_job snapshot;
-	char snapshot_runtime[96]; /* of snapshots_row, for the one under way */
+	struct sandbox_runtime snapshot_runtime; /* of the one under way */
 	struct capture_usage usage;
 	uint64_t next_usage; /* CLOCK_MONOTONIC; 0 = nobody wants to know */
 	struct execs execs;
