@@ -166,8 +166,7 @@ struct wire_hdr guest_header(const struct guest *g, const struct seccheck_msg *m
 
 	if (g->process)
 		h.ppid = (uint32_t)g->process->ppid;
-	memcpy(h.comm, m->c.process_name.p ? m->c.process_name.p : "",
-	       MIN(m->c.process_name.n, sizeof(h.comm) - 1));
+	guest_name(h.comm, m->c.process_name);
 	return h;
 }
 

@@ -65,10 +65,8 @@ static void set_comm(struct wire_hdr *h, struct str path)
 {
 	struct str name = path_name(path);
 
-	if (!name.n)
-		return;
-	memset(h->comm, 0, sizeof(h->comm));
-	memcpy(h->comm, name.p, MIN(name.n, sizeof(h->comm) - 1));
+	if (name.n)
+		guest_name(h->comm, name);
 }
 
 static bool is_memfd(struct str path)

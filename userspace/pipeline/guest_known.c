@@ -151,7 +151,7 @@ static void tell(struct guest *g, const struct known *k)
 		.args_total = (uint32_t)MIN(k->args_total, (size_t)UINT32_MAX),
 	};
 
-	memcpy(w.h.comm, k->comm.p ? k->comm.p : "", MIN(k->comm.n, sizeof(w.h.comm) - 1));
+	guest_name(w.h.comm, k->comm);
 	if (k->args.n < k->args_total)
 		w.h.flags |= WIRE_F_TRUNC;
 	guest_begin(g, sizeof(w));
@@ -173,8 +173,7 @@ static bool learn(struct guest *g, struct json_reader *r, struct known *k)
 	p = guest_process(g, (int32_t)k->pid, true);
 	if (p) {
 		p->ppid = (int32_t)k->ppid;
-		memset(p->comm, 0, sizeof(p->comm));
-		memcpy(p->comm, k->comm.p ? k->comm.p : "", MIN(k->comm.n, sizeof(p->comm) - 1));
+		guest_name(p->comm, k->comm);
 	}
 	tell(g, k);
 	return true;

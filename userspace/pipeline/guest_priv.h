@@ -5,6 +5,7 @@
 
 #include "bpf/abi/wire.h"
 #include "userspace/base/arena.h"
+#include "userspace/base/auto.h"
 #include "userspace/base/buf.h"
 #include "userspace/enrich/lru.h"
 #include "userspace/pipeline/guest.h"
@@ -81,6 +82,13 @@ struct str guest_base(const struct seccheck_msg *m, struct str path);
 static inline bool guest_is_told(int64_t error)
 {
 	return error == 0 || error == EPERM || error == EACCES || error == EROFS;
+}
+
+/* A process's name, cut as the kernel does. */
+static inline void guest_name(char ret[16], struct str name)
+{
+	memset(ret, 0, 16);
+	memcpy(ret, name.p ? name.p : "", MIN(name.n, (size_t)15));
 }
 
 /* What a copy of a descriptor has of the first one. */
