@@ -18,6 +18,16 @@ from warder import *
 
 need_root()
 
+# Connects to one address of this host are denied.
+NO_LIGHTHOUSE = """
+- rule: No lighthouse
+  desc: it is not there
+  condition: evt.type = connect and fd.sip = 127.0.0.9
+  output: no
+  action: deny
+  priority: WARNING
+"""
+
 
 class AgentCase(TestCase):
     command = (WARDER,)  # which binary, and what it is started by

@@ -70,11 +70,11 @@ class Checkpoint(Keeping):
         first = self.numbers(new)[0]
         self.assertGreater(first, 1)
         again = self.rm(new)
-#Of both records : the files and the processes, by their digests.
+        # Of both records: the files and the processes, by their digests.
         for kind, of in (("session.snapshot", events), ("session.restore", again)):
             told = {e["snapshot"]["name"]: e["snapshot"]["sha256"] for e in of if e["kind"] == kind}
             self.assertEqual(told, {"s": row["sha256"], "s/processes": row["processes_sha256"]})
-#Who goes on is told before one of them makes a step, and by whom that is known.
+        # Who goes on is told before one of them makes a step, and by whom that is known.
         known = [e for e in again if e["kind"] == "exec" and e["vantage"] == "runtime" and e["proc"].get("comm") == "sh"]
         self.assertEqual([(e["proc"]["pid"], e["proc"]["cwd"], e["proc"]["args"][:2]) for e in known],
                          [(1, "/workspace", ["sh", "-c"])], known)

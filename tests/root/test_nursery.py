@@ -15,7 +15,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from test_agent import AgentCase
+from test_agent import AgentCase, NO_LIGHTHOUSE
 from test_loss import EVERY, every
 from warder import *
 
@@ -273,14 +273,7 @@ class Nursery(AgentCase):
         self.assertEqual([e["run"]["reason"] for e in events if e["kind"] == "session.stop"], ["rule"])
 
     def test_rules_of_one_are_not_anothers(self):
-        rules = self.path("deny.yaml", """
-- rule: No lighthouse
-  desc: it is not there
-  condition: evt.type = connect and fd.sip = 127.0.0.9
-  output: no
-  action: deny
-  priority: WARNING
-""")
+        rules = self.path("deny.yaml", NO_LIGHTHOUSE)
         self.start()
         shut = self.create("--name", "shut", "--rules", rules)
         self.create("--name", "open")

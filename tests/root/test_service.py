@@ -15,20 +15,12 @@ import unittest
 from warder import *
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from test_agent import AgentCase
+from test_agent import AgentCase, NO_LIGHTHOUSE
 
 need_root()
 
 UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../userspace/package/warder-agent.service.in")
 EXPOSURE = 86  # tenths, of systemd-analyze(1): the unit says why it is not less
-DENY = """
-- rule: No lighthouse
-  desc: it is not there
-  condition: evt.type = connect and fd.sip = 127.0.0.9
-  output: no
-  action: deny
-  priority: WARNING
-"""
 # As often as there is a line: one connect that is denied, one program.
 ASK = """import socket, subprocess, sys
 for line in sys.stdin:
@@ -142,7 +134,7 @@ class Unit(AgentCase):
 class Replaced(AgentCase):
     def asking(self, *options):
         """A sandbox that asks for what is denied whenever it gets a line: (session, answer)."""
-        rules = self.path("deny.yaml", DENY)
+        rules = self.path("deny.yaml", NO_LIGHTHOUSE)
         proc = subprocess.Popen([WARDER, "run", "--quiet", "--name", "asks", "--rules", rules, *options, "--", "python3", "-c", ASK],
                                 env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.addCleanup(self._end, proc)
